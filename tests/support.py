@@ -114,7 +114,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     house.add("helper", "3.0", files={"helper.py": "NUMBER = 3\n"}, uploaded="2023-05-15T12:00:00Z")
     for name, start in FAULTS.items():
         _fill_faulty(house, name, start, "GGGXGBB")
-        _fill_faulty(house, f"{name}_hiding", start, "GGXBB")
     return house
 
 

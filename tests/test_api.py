@@ -132,6 +132,7 @@ def test_a_wrong_type_is_named_in_one_sentence(call, name):
     ("call", "told"),
     [
         (lambda: Settings(lanes=0), "Settings(lanes=...) is between 1 and 64, not 0"),
+        (lambda: Settings(timeout=float("inf")), "Settings(timeout=...) is between 1 and 604800, not inf"),
         (lambda: Settings(device="gpu"), "Settings(device=...) takes 'auto', 'cpu', 'cuda' or 'emulated', not 'gpu'"),
         (lambda: harness.Policy(confirm=99), "Policy(confirm=...) is between 0 and 20, not 99"),
         (lambda: harness.Question(depth="lines"), "depth takes a level, not 'lines'"),

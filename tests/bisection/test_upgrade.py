@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-from planted_upgrades import NAMES, TO_THE_RELEASE, freeze, source, suite_of, write_project
+from planted_upgrades import NAMES, TO_THE_RELEASE, freeze, suite_of, write_project
 from uv import find_uv_bin
-from wheelhouse import Wheelhouse
 
 RUN = ("--run", "python -m unittest -q test_mine")
 QUICK = (*RUN, *TO_THE_RELEASE, "--json")
@@ -67,33 +66,6 @@ def test_two_culprits_that_mask_each_other(planted):
     assert answer["probes"] <= 34 + 2 * REPETITIONS
 
 
-def test_the_bare_command_in_a_project(planted):
-    """Without a package or ends: today's packages, then back in time until the tests pass."""
-    write_project(planted.folder, suite_of("part07"), requires=["part07", "part08"])
-    answer = planted("bisect", *RUN, "--bad", "2024-04-15", "--json").json
-    assert culprits(answer) == {"part07": ("1.2", "2.0")}
-    assert answer["ends"]["good"]["kind"] == "day"
-
-
-def test_locks_of_other_tools(planted):
-    """Each reader has tests of its own."""
-    write_project(planted.folder, suite_of("part07"))
-    ends = []
-    for end, release in (("--good", "1.0"), ("--bad", "2.1")):
-        path = planted.folder / f"{end[2:]}.lock"
-        path.write_text(lock_of_uv(release), encoding="utf-8")
-        ends += [end, path]
-    assert culprits(planted("bisect", *ends, *QUICK).json) == {"part07": ("1.2", "2.0")}
-
-
-def lock_of_uv(release):
-    source = 'source = { registry = "https://example.org/simple" }'
-    packages = "".join(f'[[package]]\nname = "{name}"\nversion = "{release}"\n{source}\n' for name in NAMES[:12])
-    needs = "".join(f'    {{ name = "{name}" }},\n' for name in NAMES[:12])
-    own = f'[[package]]\nname = "mine"\nversion = "1.0"\nsource = {{ virtual = "." }}\ndependencies = [\n{needs}]\n'
-    return f'version = 1\nrequires-python = ">=3.11"\n{packages}{own}'
-
-
 def test_two_environments(planted, parts_house, tmp_path):
     write_project(planted.folder, suite_of("part07"))
     ends, uv = [], find_uv_bin()
@@ -123,19 +95,12 @@ def test_the_constraints_are_written_as_a_usable_file(planted):
     assert any(line.startswith("Workaround") and "part07<2" in line for line in ended.stdout.splitlines())
 
 
-def test_a_freeze_knows_no_release_that_is_newer_than_its_packages(harness, tmp_path):
-    house = Wheelhouse(tmp_path / "house")
-    days = {"1.0": "2024-01-01", "1.1": "2024-02-01", "2.0": "2024-03-01", "1.2": "2025-01-01"}
-    for version, day in days.items():
-        broken = "kind is gone" if version == "2.0" else ""
-        house.add("kind", version, files={"kind.py": source(version, broken=broken)}, uploaded=f"{day}T12:00:00Z")
-    house.add("other", "1.0", files={"other.py": source("1.0")}, uploaded="2024-01-01T12:00:00Z")
-    here = harness.with_environ(**house.environ)
-    write_project(here.folder, suite_of("kind", "other"), requires=["kind", "other"])
-    names = ["kind", "other"]
-    files = [freeze(tmp_path / f"{v}.txt", release=v, names=names, other="1.0") for v in ("1.0", "2.0")]
-    for good, bad, day in (("2024-01-15", "2024-03-15", "2024-03-15"), (*files, "2024-03-01")):
-        answer = here("bisect", "--good", good, "--bad", bad, *QUICK).json
-        culprit = answer["failures"][0]["culprits"][0]
-        assert (culprit["last_good"], culprit["first_bad"]) == ("1.1", "2.0")
-        assert f"(1.2 before it not run: uploaded after {day})" in answer["sentence"]
+def test_files_written_by_a_run_stay_in_its_copy(planted):
+    tests = (
+        suite_of("part07")
+        + "\nimport pathlib\nassert not pathlib.Path('left').exists()\npathlib.Path('left').touch()\n"
+    )
+    folder = write_project(planted.folder, tests, requires=["part07"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *QUICK)
+    assert ended.json["status"] == "found"
+    assert not (folder / "left").exists()

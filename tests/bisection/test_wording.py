@@ -15,6 +15,8 @@ from harness.search.numbers import effect_of
 
 ANSWER = make_answer("shop", before="1.0", after="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
+TOOL = Change("tool", "1.0", "2.0")
+GONE = Change("tool", "1.0", None)
 BACK = Proof("shop 1.1 with shop.py from 1.0", Verdict.GOOD, Verdict.GOOD, "ran to its end")
 FORTH = Proof("shop 1.0 with shop.py from 1.1", Verdict.BAD, Verdict.BAD, "it failed")
 
@@ -32,13 +34,35 @@ def cause(**parts):
     return cause_of(answer_with(**parts).culprits[0])
 
 
-def test_the_sentence_says_what_fails_since_which_release():
-    assert sentence_of(answer_with(files=("shop.py",))) == "step fails since shop 1.1."
+# Only the yanked one is between the sides, and nobody installs a pre-release by default.
+LEFT_OUT = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
+COMMIT = Commit("0123456789abcdef", "A. Author", "2025-06-20T12:00:00+02:00", "Rework the price")
 
 
-def test_a_fix_is_said_to_fix_it():
-    answer = changed(ANSWER, status=Status.FIXED, before="1.0", after="1.1", is_fix=True)
-    assert sentence_of(answer) == "step is fixed in shop 1.1."
+def in_tool(**parts):
+    return answer_with(packages=(TOOL,), files=("tool.py",), **parts)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (answer_with(files=("shop.py",)), "step fails since shop 1.1."),
+        (changed(ANSWER, status=Status.FIXED, is_fix=True), "step is fixed in shop 1.1."),
+        (in_tool(), "step fails since shop 1.1 (the culprit is tool 2.0)."),
+        (in_tool(proofs=(BACK,)), "step fails since shop 1.1 (the culprit is tool 2.0)."),
+        (in_tool(proofs=()), "step fails since shop 1.1 (the suspect is tool 2.0)."),
+        (answer_with(packages=(CHANGE, TOOL)), "step fails since shop 1.1 together with tool 2.0."),
+        (answer_with(packages=(GONE,)), "step fails since shop 1.1 (the culprit is tool (removed))."),
+        (changed(ANSWER, after=None), "step fails since shop 1.0 is no longer installed."),
+        (
+            changed(answer_with(level=Level.COMMIT, commits=(COMMIT,)), unit="commit"),
+            "step fails since shop commit 0123456789 (Rework the price; 2025-06-20).",
+        ),
+        (changed(ANSWER, left_out=LEFT_OUT), "step fails since shop 1.1 (1.0.5 before it not run: yanked)."),
+    ],
+)
+def test_the_sentence_of_an_answer(answer, sentence):
+    assert sentence_of(answer) == sentence
 
 
 @pytest.mark.parametrize(
@@ -53,36 +77,6 @@ def test_only_the_first_two_of_many_places_are_named(count, places):
 def test_each_place_names_its_file():
     told = cause(files=("a.py", "b.py"), regions=(region(1, "a.py"), region(2, "b.py", "run")))
     assert told == "shop 1.1 changed a.py, line 1 and run (b.py, line 2)"
-
-
-@pytest.mark.parametrize(("proofs", "noun"), [((BACK, FORTH), "culprit"), ((BACK,), "culprit"), ((), "suspect")])
-def test_a_culprit_in_another_package_is_kept_apart_from_where_users_hit_it(proofs, noun):
-    told = sentence_of(answer_with(packages=(Change("tool", "1.0", "2.0"),), files=("tool.py",), proofs=proofs))
-    assert told == f"step fails since shop 1.1 (the {noun} is tool 2.0)."
-
-
-def test_packages_that_broke_it_only_together_are_all_named():
-    told = sentence_of(answer_with(packages=(CHANGE, Change("tool", "1.0", "2.0"))))
-    assert told == "step fails since shop 1.1 together with tool 2.0."
-
-
-def test_a_removed_package_is_reported():
-    assert "tool (removed)" in sentence_of(answer_with(packages=(Change("tool", "1.0", None),)))
-    assert sentence_of(changed(ANSWER, after=None)) == "step fails since shop 1.0 is no longer installed."
-
-
-def test_a_commit_is_named_with_its_day():
-    commit = Commit("0123456789abcdef", "A. Author", "2025-06-20T12:00:00+02:00", "Rework the price")
-    answer = changed(answer_with(level=Level.COMMIT, commits=(commit,)), unit="commit")
-    assert sentence_of(answer) == "step fails since shop commit 0123456789 (Rework the price; 2025-06-20)."
-
-
-def test_an_excluded_release_between_the_sides_is_reported():
-    """The excluded release can be the first with the change; pre-releases are not mentioned, because nobody installs
-    them by default."""
-    left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
-    told = sentence_of(changed(ANSWER, left_out=left_out))
-    assert told == "step fails since shop 1.1 (1.0.5 before it not run: yanked)."
 
 
 @pytest.mark.parametrize("bad", [[2.0] * 3, [1.1, 0.9, 1.4]])

@@ -20,7 +20,7 @@ def test_every_command_is_listed():
     text = CliRunner().invoke(cli, ["--help"]).output
     for name in cli.list_commands(click.Context(cli)):
         assert any(line.strip().startswith(f"{name} ") for line in text.splitlines())
-        assert isinstance(cli.get_command(click.Context(cli), name), click.Command)
+        assert CliRunner().invoke(cli, [name, "--help"]).output.startswith("Usage: ")
 
 
 def test_listing_imports_no_command():
@@ -36,9 +36,6 @@ def test_a_misspelled_command_or_value_gets_a_suggestion():
     assert "Did you mean 'bisect'?" in CliRunner().invoke(cli, ["bisct"]).output
     assert "'cpux' is not one of 'auto', 'cpu'," in CliRunner().invoke(cli, ["bisect", "x", "--device", "cpux"]).output
     assert "No such command 'xyz'." in CliRunner().invoke(cli, ["xyz"]).output
-
-
-def test_a_misspelled_subject_gets_a_suggestion():
     assert "did you mean transformers?" in CliRunner().invoke(cli, ["bisect", "transfomers"]).output
 
 
@@ -65,20 +62,6 @@ def test_the_options_of_bisect_are_in_groups():
     lines = CliRunner().invoke(cli, ["bisect", "--help"]).output.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Question:", "Ends:", "Project:", "Search:", "Environment:", "Execution:", "Output:"]
-
-
-def test_a_misspelled_release_gets_a_suggestion(harness):
-    (harness.folder / "x.py").write_text("import early")
-    told = harness("bisect", "early", "--run", "python x.py", "--good", "1.11", "--bad", "1.2").stderr
-    assert "did you mean 1.1" in told
-
-
-def test_a_misspelled_package_of_a_command_gets_a_suggestion(harness):
-    (harness.folder / "x.py").write_text("import early")
-    ended = harness("bisect", "erly", "--run", "python x.py", "--with", "early", "--good", "1.0", "--bad", "1.2")
-    assert ended.code == 2
-    assert "no project named 'erly'" in ended.stderr
-    assert "did you mean early?" in ended.stderr
 
 
 def completed(harness, *words: str) -> list[str]:

@@ -44,62 +44,6 @@ def record_of(matrix):
     return json.loads((matrix.folder / "results/matrices/tiny.json").read_text())
 
 
-def verdicts(record) -> dict[str, str]:
-    return {cell["choice"]["packages.brittle"]: cell["verdict"] for cell in record["cells"]}
-
-
-def test_cells_run_and_bad_is_an_answer(matrix):
-    ended = matrix(TINY, "--lanes", "2")
-    assert ended.code == 0, ended.stderr
-    assert [line.split() for line in ended.stdout.splitlines()] == [
-        ["brittle", "verdict"],
-        ["1.5", "good"],
-        ["1.6", "bad"],
-        ["1.10", "good"],
-        ["page:", "results/matrices/tiny.html"],
-    ]
-    assert "3 cells to judge" in ended.stderr
-    assert "1 cell left" in ended.stderr
-    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "good"}
-    assert "RuntimeError: the step is broken" in page_of(matrix)
-    assert "harness matrix matrices/tiny.toml --lanes 2" in page_of(matrix)
-
-
-def test_finished_cells_are_not_run_again(matrix):
-    matrix(TINY, "--only", "brittle=1.6")
-    again = matrix(TINY, "--json").json
-    assert [cell["cached"] for cell in again["cells"]] == [False, True, False]
-    assert again == record_of(matrix)
-
-
-def test_an_unjudged_cell_gives_exit_code_3_and_a_reason(matrix):
-    ended = matrix(TINY.replace('"1.10"', '"9.9"'))
-    assert ended.code == 3
-    assert "9.9" in record_of(matrix)["cells"][2]["reason"]
-    assert verdicts(record_of(matrix))["9.9"] == "skip"
-
-
-def test_values_select_cells_and_the_page_keeps_the_others(matrix):
-    """Earlier results are on the page, and cells that never ran are marked."""
-    matrix(TINY, "--only", "brittle=1.5")
-    ended = matrix(TINY, "--only", "packages.brittle=1.6")
-    assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
-    assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "not run"}
-
-
-def test_show_runs_nothing(matrix):
-    assert matrix(TINY, "--show").stdout.splitlines()[1:4] == [
-        "1.5      -      ",
-        "1.6      -      ",
-        "1.10     -      ",
-    ]
-    matrix(TINY, "--only", "brittle=1.6")
-    ended = matrix(TINY, "--show")
-    assert ended.code == 0
-    assert verdicts(record_of(matrix)) == {"1.5": "not run", "1.6": "bad", "1.10": "not run"}
-    assert ended.stderr == ""
-
-
 def test_the_list_has_what_nox_needs(matrix):
     listed = matrix(TINY, "--list", "--json").json
     assert listed["matrix"] == "tiny"
@@ -112,13 +56,6 @@ def test_the_list_has_what_nox_needs(matrix):
     }
     assert matrix(TINY, "--list", "--only", "brittle=1.6").stdout == "brittle_step-brittle-1.6\n"
     assert not (matrix.folder / "results").exists()
-
-
-def test_words_are_resolved_to_releases(matrix):
-    text = TINY.replace('brittle = ["1.5", "1.6", "1.10"]', 'brittle = ["1.5", ">=1.9,<1.11"]')
-    assert matrix(text, "--list").stdout.split() == [
-        f"brittle_step-brittle-{version}" for version in ("1.5", "1.9", "1.10")
-    ]
 
 
 def test_excluded_releases_are_reported(matrix, write_repro):
@@ -153,24 +90,6 @@ def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
     assert cell["as_of"] == "2023-09-16T00:00:00+00:00"  # the end of that day
     ended = matrix(text, "--as-of", "soon")
     assert (ended.code, "--as-of takes a date such as 2025-06-27" in ended.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--only", "brittle"), "--only takes AXIS=VALUE"),
-        (("--only", "brittle=1.7"), "no cell has packages.brittle '1.7'"),
-    ],
-)
-def test_mistakes_give_one_sentence(matrix, words, told):
-    ended = matrix(TINY, *words)
-    assert (ended.code, told in ended.stderr) == (2, True)
-    assert not (matrix.folder / "results").exists()
-
-
-def test_a_missing_file_is_reported(harness):
-    ended = harness("matrix", "matrices/none.toml")
-    assert (ended.code, "can't read the matrix matrices/none.toml" in ended.stderr) == (2, True)
 
 
 def test_a_secret_passed_to_a_run_is_not_on_the_page(matrix, write_repro):

@@ -43,22 +43,6 @@ def test_a_noisy_metric_is_reported_with_a_confidence_interval(harness, gauge):
     assert "99% interval" in ended.json["sentence"]
 
 
-def test_a_stable_metric_takes_as_few_runs_as_an_exception(harness, gauge, write_repro):
-    gauge(0.0)
-    measured = harness("bisect", "gauge", "--repro", "gauge_step", "--depth", "release", "--json").json
-    body = "import gauge\n\nif gauge.COST > 1:\n    raise RuntimeError('dear')\n"
-    tool = '[tool.harness.signature]\nexception = "RuntimeError"\n'
-    write_repro("gauge", name="gauge_raises", body=body, tool=tool)
-    raised = harness("bisect", "gauge", "--repro", "gauge_raises", "--depth", "release", "--json").json
-    assert measured["first_bad"] == raised["first_bad"] == "1.3"
-    assert len(measured["steps"]) <= len(raised["steps"])
-    assert (measured["effect"]["good"], measured["effect"]["bad"], measured["effect"]["spread"]) == (1.0, 2.0, 0.0)
-    assert raised["effect"] is None
-
-
-MATRIX = '[axes]\nrepro = ["gauge_step"]\npackages.gauge = ["1.2", "1.3"]\n'
-
-
 def rows(history):
     return {row["release"]: (row["state"], row["reason"]) for row in history["releases"]}
 
@@ -105,28 +89,3 @@ def test_a_history_gives_no_verdict_where_noise_crosses_the_bound(harness, house
     ((state, reason),) = rows(ended.json).values()
     assert state == "skip"
     assert "6 of 12 runs" in reason
-
-
-def test_cells_of_a_matrix_are_repeated_and_kept(harness, gauge):
-    gauge(0.0)
-    (harness.folder / "gauge.toml").write_text(MATRIX, encoding="utf-8")
-    ended = harness("matrix", "gauge.toml", "--json")
-    verdicts = {cell["name"]: (cell["verdict"], cell["reason"]) for cell in ended.json["cells"]}
-    assert [verdict for verdict, _ in verdicts.values()] == ["good", "bad"], ended.stderr
-    assert all("2 runs" in reason for _, reason in verdicts.values())
-    assert len(harness("results", "--format", "csv").stdout.splitlines()) == 1 + 4
-    shown = harness("matrix", "gauge.toml", "--show", "--json")
-    assert {cell["name"]: (cell["verdict"], cell["reason"]) for cell in shown.json["cells"]} == verdicts
-
-
-def test_a_probe_runs_once_unless_it_is_told_to_repeat(harness, gauge):
-    gauge(0.0)
-    once = harness("probe", "gauge_step", "--with", "gauge==1.3")
-    assert (once.code, "2 runs" in once.stdout) == (1, False)
-    twice = harness("probe", "gauge_step", "--with", "gauge==1.3", "--repeat")
-    assert (twice.code, "2 runs" in twice.stdout) == (1, True), twice.stderr
-    (harness.folder / "gauge.toml").write_text(MATRIX, encoding="utf-8")
-    harness("probe", "gauge_step", "--with", "gauge==1.2")
-    shown = harness("matrix", "gauge.toml", "--show", "--json").json["cells"]
-    assert [cell["verdict"] for cell in shown] == ["skip", "bad"]
-    assert "1 run: 2 are needed" in shown[0]["reason"]

@@ -16,22 +16,6 @@ def observed(harness, *arguments):
     return harness("probe", *arguments, "--json").json
 
 
-@pytest.mark.parametrize(("release", "code", "word"), [("1.2", 0, "good"), ("1.6", 1, "bad"), ("9.9", 3, "skipped")])
-def test_the_exit_code_is_the_verdict(harness, write_repro, release, code, word):
-    write_repro("brittle")
-    ended = harness("probe", "brittle_step", "--with", f"brittle=={release}")
-    assert ended.code == code
-    assert ended.stdout.startswith(f"{word} ")
-
-
-def test_what_happened_is_shown_with_its_frames_and_versions(harness, write_repro):
-    write_repro("brittle")
-    shown = harness("probe", "brittle_step", "--with", "brittle==1.6").stdout
-    assert f"bad RuntimeError: {MESSAGE}" in shown
-    assert "brittle.py:6 in step" in shown
-    assert "brittle 1.6 (1 in all)" in shown
-
-
 def test_a_given_requirement_replaces_the_one_in_the_repro(harness, write_repro):
     write_repro("brittle", dependencies='["brittle==1.0"]')
     assert observed(harness, "brittle_step", "--with", "brittle==1.6")["requirements"] == ["brittle==1.6"]
@@ -86,16 +70,6 @@ def test_again_runs_the_same_lock_even_with_newer_releases(harness, write_repro)
     assert harness("probe", "--again", first["key"], "--json").json["attempt"] == 2
 
 
-def test_again_works_for_a_repro_path_or_a_command(harness, write_repro):
-    write_repro("brittle").rename(harness.folder / "elsewhere.py")
-    key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
-    assert harness("probe", "--again", key).code == 0
-    assert harness("probe", "./elsewhere.py", "--again", key).code == 0
-    key = observed(harness, "--run", "python -c 'import brittle'", "--with", "brittle==1.2")["key"]
-    assert harness("probe", "--again", key).code == 0
-    assert harness("probe", "--run", "python -c 'import brittle'", "--again", key).code == 0
-
-
 def test_again_needs_the_repro_to_be_named_where_the_results_lack_it(harness, write_repro):
     write_repro("brittle").rename(harness.folder / "elsewhere.py")
     key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
@@ -124,14 +98,10 @@ def test_again_runs_with_the_folder_as_it_was(harness, write_repro, tmp_path):
     assert harness("probe", "--again", first["key"], "--with", "brittle==1.2").code == 2
 
 
-def test_again_refuses_an_unknown_id_and_runs_a_repro_as_it_was(harness, write_repro):
+def test_again_refuses_a_repro_that_is_named_and_has_changed(harness, write_repro):
     write_repro("brittle")
-    unknown = harness("probe", "--again", "feedbeef")
-    assert (unknown.code, "no observation id starts with 'feedbeef'" in unknown.stderr) == (2, True)
     key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
     write_repro("brittle", body="import brittle")
-    changed = harness("probe", "--again", key)
-    assert (changed.code, "brittle_step.py has changed since" in changed.stderr) == (0, True)
     named = harness("probe", "brittle_step", "--again", key)
     assert (named.code, "brittle_step has changed since" in named.stderr) == (2, True)
 
@@ -167,29 +137,6 @@ def test_a_repro_runs_in_an_existing_environment(harness, write_repro, tmp_path)
     ] == []
     refused = harness("probe", "brittle_step", "--python", python, "--with", "brittle==1.2")
     assert (refused.code, "--with and --hold can't change it" in refused.stderr) == (2, True)
-
-
-def test_a_command_runs_with_the_python_of_the_environment(harness):
-    ended = harness(
-        "probe", "--run", "python -c 'import brittle; assert brittle.NUMBER == 3'", "--with", "brittle==1.3"
-    )
-    assert ended.code == 0
-    failed = harness(
-        "probe", "--run", "python -c 'import brittle; assert brittle.NUMBER == 3'", "--with", "brittle==1.4"
-    )
-    assert failed.code == 1
-
-
-def test_having_nothing_to_run_is_a_mistake(harness):
-    ended = harness("probe")
-    assert (ended.code, "nothing to run" in ended.stderr) == (2, True)
-
-
-def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpreter):
-    write_repro("brittle")
-    seen = observed(harness, "brittle_step", "--python", interpreter.minor, "--with", "brittle==1.2")
-    assert seen["lock"]["python"].startswith(interpreter.minor)
-    assert sys.version_info[:2] == tuple(map(int, interpreter.minor.split(".")))
 
 
 def pins(python) -> str:

@@ -10,13 +10,9 @@ import shlex
 import shutil
 import subprocess
 
-import click
 import pytest
 from support import MESSAGE, harness_in, repro_in
 from uv import find_uv_bin
-from wheelhouse import Wheelhouse
-
-from harness.cli import cli
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +67,6 @@ def test_a_report_is_written_to_a_file(harness, bisected):
     assert (harness.folder / "out.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_without_an_answer_it_says_how_to_get_one(harness):
-    ended = harness("report")
-    assert ended.code == 2
-    assert "no answers in" in ended.stderr
-    assert "harness bisect" in ended.stderr
-
-
 def test_an_unknown_id_lists_the_known_ones(harness, bisected):
     ended = harness("report", "zzz")
     assert ended.code == 2
@@ -127,22 +116,3 @@ def test_the_two_commands_reproduce_both_sides(harness, bisected, tmp_path):
     assert [run.returncode for run in ended] == [0, 1]
     assert MESSAGE in ended[1].stderr
     assert json.loads(harness("report", "--format", "json").stdout)["first_bad"] == "1.6"
-
-
-def test_the_command_has_help(harness):
-    assert "report" in cli.list_commands(click.Context(cli))
-    assert "--format" in harness("report", "--help").stdout
-
-
-def test_the_repository_of_the_culprit_is_named_for_whoever_sends_the_report(harness, tmp_path):
-    forge = Wheelhouse(tmp_path / "forge")
-    for version, body in (("1.0", "pass"), ("1.1", "raise ValueError('closed')")):
-        files = {"shop.py": f"def sell():\n    {body}\n"}
-        forge.add("shop", version, files=files, source_url="https://github.com/shops/shop")
-    here = harness.with_environ(**forge.environ, HARNESS_CACHE_DIR=str(tmp_path / "cache"))
-    (harness.folder / "sale.py").write_text("import shop\nshop.sell()\n", encoding="utf-8")
-    words = ("--run", "python sale.py", "--good", "1.0", "--bad", "1.1", "--depth", "release")
-    assert here("bisect", "shop", *words).code == 0
-    ended = here("report")
-    assert "the repository of shop: https://github.com/shops/shop" in ended.stderr
-    assert ended.stdout.startswith("**python sale.py fails since shop 1.1.**")

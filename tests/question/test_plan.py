@@ -8,7 +8,7 @@ import pytest
 from support import repro_text
 
 from harness.environment import Index, PipSettings
-from harness.errors import UnknownRelease, UserMistake
+from harness.errors import UnknownRelease
 from harness.model import Device
 from harness.model.repro import parse_repro
 from harness.question.inquiry import Inquiry
@@ -107,21 +107,6 @@ def test_the_reasons_are_given_if_nothing_can_be_tried(plan, house):
     house.add("nothing", "1.1", yanked="gone")
     with pytest.raises(UnknownRelease, match=r"no release can be tried: requires Python >=3\.99.*; yanked: gone"):
         plan("nothing")
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"good": "1.8", "bad": "1.2"}, "is newer than"),
-        ({"good": "1.2", "bad": "1.2.0"}, "are both"),
-        ({"good": "1.2", "bad": "1.8", "policy": FIX}, "is older than"),
-        ({"as_of": "soon"}, "--as-of takes era, none or a date"),
-        ({"with_": ("x=1",)}, "is not a requirement"),
-    ],
-)
-def test_contradictory_questions_are_refused(plan, asked, words):
-    with pytest.raises(UserMistake, match=words):
-        plan(**asked)
 
 
 FIXED = '[tool.harness.subjects.brittle]\ngood = "1.9"\nbad = "1.6"\n'

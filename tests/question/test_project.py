@@ -12,7 +12,7 @@ from wheelhouse import Wheelhouse
 from harness.environment import PipSettings
 from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
-from harness.model.requirements import unpinned
+from harness.model.requirements import pinned_prereleases, unpinned
 from harness.question.commands import ChosenProject, read_beside, read_command
 from harness.question.project import Projects, find_project
 from harness.question.project_requirements import RequestedExtras
@@ -170,6 +170,10 @@ def test_the_nearest_folder_above_is_the_project(folder):
 def test_exact_pins_are_dropped_and_ranges_kept():
     assert [unpinned(text) for text in ("a==1.0", "b[x]==2", "c>=1,<2", "d==1.*")] == ["a", "b[x]", "c>=1,<2", "d==1.*"]
     assert [unpinned(text) for text in ("a===1.0", "b[x]===2.0+local", "c===odd-1")] == ["a", "b[x]", "c"]
+
+
+def test_only_what_is_pinned_to_a_pre_release_is_allowed_one():
+    assert pinned_prereleases(("mixed==1.5rc1", "helper==1.0", "early>=2rc1")) == ("mixed",)
 
 
 def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):

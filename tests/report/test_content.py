@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, altering, found, kept, lock_of
+from answers import ADVANCED, GOOD_RUN, KEPT, REVERTED, UNPROVED, altering, found, kept, lock_of
 from attrs import evolve
 from markdown_it import MarkdownIt
 
@@ -37,19 +37,12 @@ def test_every_answer_can_be_rendered(style, answer):
     assert answer.answer.subject in text
 
 
-def test_markdown_has_everything_an_issue_needs():
+def test_what_changed_beside_the_culprit_and_what_was_left_out_is_told():
     text = Page.markdown(report_page(KEPT))
-    assert text.startswith("**sale fails since shop 1.2.**\n\n- **Last good**: shop 1.1\n")
-    assert "\n- **Culprit**: shop 1.2 changed sell (shop/money.py, lines 10-11)\n\nCertainty: proved both ways" in text
-    assert f"```diff\n{DIFF}```" in text
-    assert "- **proved**: shop 1.2 with sell from 1.1: good (`region; ran to its end; " in text
     assert "- **also installed differently**: coin 0.9 -&gt; 1.0" in text
     assert "- **also changed with 1.1**: coin 1.0 -&gt; 0.9 (not held)" in text
-    assert "[GGBSB]  1.0 to 1.4" in text
     assert "- **1.3.1**: yanked: it burns" in text
     assert KEPT.repro.source in text
-    assert "shop==1.2 --hash=sha256:" in text
-    assert text.count("uv run --no-project --python 3.11 --with ") == 2
 
 
 @pytest.mark.parametrize("style", ["html", "markdown"])
@@ -126,8 +119,11 @@ def page(open_page):
     return opening
 
 
-@pytest.mark.parametrize("answer", [KEPT, BARE, hostile()], ids=["whole", "bare", "hostile"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("answer", "scheme"),
+    [(KEPT, "light"), (BARE, "light"), (hostile(), "dark")],
+    ids=["whole", "bare", "hostile"],
+)
 def test_a_browser_reports_no_errors(page, answer, scheme):
     opened, said = page(answer, color_scheme=scheme, viewport={"width": 1200, "height": 900})
     assert [line for line in said if not line.startswith("data:")] == []

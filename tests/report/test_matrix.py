@@ -253,8 +253,7 @@ def test_the_page_asks_for_nothing_from_outside():
     assert "url(" not in text
 
 
-@pytest.mark.parametrize("matrix", [SMALL, hostile()], ids=["small", "hostile"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("matrix", "scheme"), [(SMALL, "light"), (hostile(), "dark")], ids=["small", "hostile"])
 def test_clicking_a_cell_opens_its_log(open_page, matrix, scheme):
     opened, said = open_page(text_of(matrix), color_scheme=scheme, viewport={"width": 1200, "height": 900})
     assert opened.locator("dialog[open]").count() == 0

@@ -13,7 +13,12 @@ _VARIES = (
     (re.compile(r"\b\d+(\.\d+)? (s|min|h)\b"), "N s"),
     (re.compile(r"\b[0-9a-f]{20}\b"), "KEY"),
     (re.compile(r"\b[0-9a-f]{10}(?=\.(html|md))"), "ID"),
-    (re.compile(r"(Python 3\.)\d+\.\d+"), r"\1x"),
+    (re.compile(r"(Python:? 3\.)\d+\.\d+"), r"\1x"),
+    (re.compile(r"(--python 3\.)\d+"), r"\1x"),
+    (re.compile(r"\b(linux|macos)-\w+"), "PLATFORM"),
+    (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:HASH"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"stored \d{4}-\d\d-\d\d as [0-9a-f]{10}"), "stored DAY as ID"),
 )
 _COMMAND = re.compile(r"(?:^|  |: |`)(harness (?:bisect|history|probe|matrix|pin|shell|report|match|watch) .*)$")
 

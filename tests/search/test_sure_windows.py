@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
-from harness.search import LineSearch, SureScan, Trial, WindowScan
+from harness.search import MOST_PASSES, LineSearch, SureScan, Trial, WindowScan, passes_needed
 
 G, B, S = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 
@@ -122,3 +122,10 @@ def test_each_change_is_run_again_as_often_as_a_bisection_would():
 def test_a_wrong_position_is_refused():
     with pytest.raises(ValueError, match="position 3"):
         SureScan(3).tell(Trial(3), G)
+
+
+def test_more_passes_are_needed_the_rarer_the_failure_is():
+    needed = [passes_needed(failures, 8) for failures in (8, 6, 4, 2)]
+    assert needed == sorted(needed)
+    assert needed[0] <= 3
+    assert needed[-1] > MOST_PASSES

@@ -79,16 +79,6 @@ def play_cells(view) -> None:
     view.report(Started(CELLS[4]))
 
 
-def play_level(view) -> None:
-    """A level with one judged candidate, and a proof."""
-    view.report(LevelBegan(Level.FILE, "3 files differ"))
-    for is_proof in (False, True):
-        view.report(Started("a.py put back"))
-        progress = Progress(candidates=3, tried=1)
-        judged = Judged("a.py put back", Judgement(Verdict.GOOD, REASON), seen("m"), cached=False, progress=progress)
-        view.report(Judged("a.py put back", judged.judgement, judged.observation, False, progress, is_proof))
-
-
 def logged(play, view=PlainView) -> list[str]:
     out = io.StringIO()
     play(view(Console(file=out, width=40)))
@@ -106,15 +96,6 @@ def drawn(play) -> str:
         play(view)
         console.print(view._render())
     return console.export_text()
-
-
-def test_a_log_has_a_line_for_each_probe():
-    lines = logged(play)
-    assert lines[:2] == ["looking for it", "  by its name"]
-    assert len(lines) == 5
-    assert all(fact in line_of("1.9", lines) for fact in ("bad ", REASON, "1.0 s", "at most "))
-    assert all(fact in line_of("1.0", lines) for fact in ("good ", "known already"))
-    assert any("the bad end" in line and "RuntimeError" in line for line in lines)
 
 
 def played_long(view) -> None:
@@ -249,14 +230,6 @@ def shown_by(view: LiveView) -> str:
     return drawn.export_text()
 
 
-def test_a_log_of_cells_says_how_many_are_left():
-    lines = logged(play_cells)
-    assert lines[0] == "5 cells to judge"
-    assert len(lines) == 5
-    assert "4 cells left, about " in line_of("first", lines)
-    assert "1 cell left, " in line_of("fourth", lines)
-
-
 def test_answers_without_a_run_name_their_source():
     """A twin with the same lock, the store, or the resolver."""
     lines = logged(play_cells)
@@ -287,13 +260,6 @@ def test_a_terminal_shows_running_and_remaining_cells():
     assert "same packages as first" in text
 
 
-def test_only_verdicts_of_a_level_get_a_line():
-    lines = logged(play_level)
-    assert len(lines) == 3
-    assert "3 candidates, 1 tried" in lines[1]
-    assert "proof" in lines[2]
-
-
 @pytest.mark.parametrize("view", [PlainView, WarningsOnly])
 def test_a_warning_is_shown_by_every_view(view):
     assert "a worker is left out" in logged(lambda view: view.report(Warned("a worker is left out")), view)[0]
@@ -305,7 +271,7 @@ def test_notes_are_shown_to_people():
 
 
 def test_with_json_nothing_else_is_shown():
-    assert logged(play, WarningsOnly) == logged(play_cells, WarningsOnly) == logged(play_level, WarningsOnly) == []
+    assert logged(play, WarningsOnly) == logged(play_cells, WarningsOnly) == []
     play(SILENT)
 
 
