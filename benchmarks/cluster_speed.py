@@ -31,7 +31,7 @@ from harness.probing import Probe
 from harness.probing.executors import RemoteProber
 from harness.probing.executors.dask import connect
 from harness.probing.lanes import Engine, Lanes
-from harness.search import WindowScan
+from harness.search import Grid
 from harness.session import local_session
 from harness.settings import Settings
 
@@ -142,7 +142,7 @@ def drive(prober: RemoteProber, lanes: Lanes, lock: Lock, repro: Repro, count: i
         return Judgement(Verdict.GOOD if good else Verdict.SKIP, observation.detail)
 
     counts = Counts()
-    Engine(prober, lanes, probe_of, str, judged, counts, Progress).drive(WindowScan(count, max_gap=1))
+    Engine(prober, lanes, probe_of, str, judged, counts, Progress).drive(Grid(count))
     return len(counts.ran)
 
 

@@ -3,7 +3,7 @@
 Each investigation is a `LineSearch`, driven as `harness bisect` drives it. The table has how often the named release
 is not one where the failure rate changes, and how often the stated confidences allow that. With `--pairs`, the rates of
 both sides are random: the good side fails in 0 to 0.6 of the runs, the bad side more often, and there is one change.
-`--pairs windows` is `harness history` over such a change: `SureScan`, where each change that is named without doubt has
+`--pairs windows` is `harness history` over such a change: a `Scan`, where each change that is named without doubt has
 to be that one. `--pairs packages` is a project's tests between two lists of packages, one of which brings the bug: the
 ends, the search for the package with repeated runs, and that over its releases.
 """
@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from harness.bisection.both_ends import RATE_FAILURES, RATE_RUNS
 from harness.model.verdict import Verdict
-from harness.search import MOST_PASSES, BisectionStatus, LineSearch, Narrowing, Noise, SureScan, passes_needed
+from harness.search import MOST_PASSES, BisectionStatus, LineSearch, Narrowing, Noise, Scan, passes_needed
+from harness.search.windows import stride_for
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
@@ -110,13 +111,12 @@ def investigate_windows(number: int, seed: int) -> Ended:
     before, after = _pair(dice)
     count = dice.choice((8, 14, 30, 60))
     first = dice.randrange(1, count)
-    search, runs = SureScan(count), 0
-    while asked := search.ask():
+    scan, runs = Scan(count, stride_for(count)), 0
+    while asked := scan.ask():
         fails = dice.random() < (after if asked[0].position >= first else before)
-        search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
+        scan.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
         runs += 1
-    result = search.result
-    named = [change for change in result.changes if not set(change) & set(result.doubtful)]
+    named = [(part.older, part.newer) for part, search in scan.changes if part.is_shown(search)]
     end = "none" if not named else "right" if named == [(first - 1, first)] else "wrong"
     return Ended("windows", (int(before * 10) / 10, 1.0), end, SCAN_DOUBT * len(named), runs)
 

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import time
-from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.arguments import check_between, with_types
+from harness.bisection.answer import Effort
 from harness.bisection.ask import names_meant
-from harness.bisection.history import (
-    BrokenWindow,
-    History,
-    HistoryStatus,
-    ReleaseRow,
-    RowState,
-    UntestedGaps,
-    advice_for,
-    notes_for,
-    sentence_for,
-)
+from harness.bisection.history import History, ReleaseRow, RowState
+from harness.bisection.releases import asked_of
 from harness.errors import UserMistake
 from harness.events import Judged, Progress, Reporter, SearchBegan
-from harness.model import Device, Judgement, Observation, Verdict, normalized_name
+from harness.model import Change, Device, Judgement, Observation, Verdict, normalized_name
+from harness.model.boundary import Boundary, Certainty
 from harness.model.repro import Bounds
 from harness.probing import Judge
 from harness.probing.lanes import Engine
-from harness.probing.line import Line, RunLog, left_out_words
+from harness.probing.line import Line, RunLog, Searched, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import Plan, check_ends, fill_plan, told_packages
-from harness.search import ByNumber, SureScan, Trial, Window, WindowScan, WindowsResult
-from harness.search.survey import gaps_of
-from harness.search.windows import stride_for
+from harness.search import LineSearch, Scan, Trial
+from harness.search.windows import Part, stride_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.probing.lanes import Lanes
@@ -114,43 +105,49 @@ def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> Hi
     begun = time.monotonic()
     signature = plan.repro.signature
     record = RunLog(Judge(signature, prober.store), reporter=reporter)
-    axis = Line(plan.subject, plan.names, plan.probes(prober))
-    scan: WindowScan | SureScan
-    search: ByNumber | SureScan
-    if signature is not None and signature.metric is not None:
-        scan = WindowScan(len(plan.releases), max_gap=plan.stride)
-        search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
-    else:
-        scan = search = SureScan(len(plan.releases), max_gap=plan.stride)
+    line = Line(plan.subject, plan.names, plan.probes(prober))
+    scan = Scan(len(plan.releases), plan.stride, lambda trial: record.judge.reading(record.observations[trial]))
 
     def progress() -> Progress:
-        return Progress(scan.states, search.remaining())
+        return Progress(scan.states, scan.remaining())
 
     headline = (
-        f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {axis.names[0]} to "
-        f"{axis.names[-1]}, {len(axis.names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
+        f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {line.names[0]} to "
+        f"{line.names[-1]}, {len(line.names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
     )
     recognised = (f"the bug is recognised by: {signature}",) if signature is not None else ()
     reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out_words(plan.left_out)), progress()))
 
     def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-        return record.take(trial, axis.names[trial.position], observation, cached=cached)
+        return record.take(trial, line.names[trial.position], observation, cached=cached)
 
-    engine = Engine(prober, lanes, axis.probe, axis.label_of, judged, reporter, progress)
+    engine = Engine(prober, lanes, line.probe, line.label_of, judged, reporter, progress)
     # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
     # or the same question could be judged differently the next time.
-    engine.drive(search, width=1, until=lambda: record.signature is not None)
+    engine.drive(scan, width=1, until=lambda: record.signature is not None)
     known = []
-    for position in reversed(range(len(axis.names))):
-        for attempt, observation in enumerate(known_attempts(axis.probe(Trial(position)), prober)):
+    for position in reversed(range(len(line.names))):
+        for attempt, observation in enumerate(known_attempts(line.probe(Trial(position)), prober)):
             trial = Trial(position, attempt)
-            if trial not in record.observations and not search.is_settled(position):
+            if trial not in record.observations:
                 known.append((trial, observation, judged(trial, observation, cached=True)))
-                search.tell(trial, known[-1][2].verdict)
+                scan.tell(trial, known[-1][2].verdict)
     for trial, observation, judgement in known:
-        reporter.report(Judged(axis.label_of(trial), judgement, observation, cached=True, progress=progress()))
-    engine.drive(search)
-    return history_of(plan, scan.result, record, search.is_settled, time.monotonic() - begun)
+        reporter.report(Judged(line.label_of(trial), judgement, observation, cached=True, progress=progress()))
+    engine.drive(scan)
+    return history_of(plan, [_boundary(line, record, *change) for change in scan.changes], record, begun)
+
+
+def _boundary(line: Line, record: RunLog, part: Part, search: LineSearch) -> Boundary:
+    """Return the boundary of one change of the line; without sides if its runs don't show it."""
+    result = search.result
+    certainty = Certainty(result.confidence, result.good_side, result.bad_side, is_flaky=search.is_noisy)
+    return Boundary(
+        Change(line.subject, line.names[part.older], line.names[part.newer], is_fix=part.is_fix),
+        suspects=line.names[part.older + 1 : part.newer + 1],
+        sides=Searched(evolve(line, find_fix=part.is_fix), search, record).sides if part.is_shown(search) else (),
+        certainty=certainty,
+    )
 
 
 @frozen
@@ -173,101 +170,34 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
     return ReleaseRuns(evolve(one, reason=f"{one.reason} (in {len(bad)} of {len(judged)} runs)"), bad[0], is_flaky=True)
 
 
-def history_of(
-    plan: Plan, result: WindowsResult, record: RunLog, is_settled: Callable[[int], bool], wall_s: float
-) -> History:
-    """Build the history of a finished scan; `is_settled` says which positions have a verdict, `wall_s` is seconds."""
-    seen_at: dict[int, list[Observation]] = {}
-    for trial, seen in sorted(record.observations.items()):
-        if is_settled(trial.position):
-            seen_at.setdefault(trial.position, []).append(seen)
-    runs = {position: _together(record.judge, seen) for position, seen in seen_at.items()}
+def history_of(plan: Plan, boundaries: Sequence[Boundary], record: RunLog, begun: float) -> History:
+    """Build the history of a finished scan that began at `begun` (seconds)."""
+    observations: dict[int, list[Observation]] = {}
+    for trial, observation in sorted(record.observations.items()):
+        observations.setdefault(trial.position, []).append(observation)
+    ran = {observation.key for observation in record.observations.values() if observation.outcome.ran}
+    probes = len({step.release for step in record.steps if not step.cached and step.observation in ran})
+    return History(
+        asked_of(plan),
+        record.signature,
+        tuple(boundaries),
+        _rows(plan, {position: _together(record.judge, runs) for position, runs in observations.items()}),
+        tuple(record.steps),
+        plan.stride,
+        plan.interpreter.platform,
+        Effort(probes, wall_s=time.monotonic() - begun),
+    )
+
+
+def _rows(plan: Plan, runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
     verdicts = {position: run.judgement.verdict for position, run in runs.items()}
-    drift = {plan.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift}
-    ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
-    altered = {plan.names[trial.position]: seen.altered for trial, seen in record.observations.items() if seen.altered}
-    windows = tuple(_window(plan, window, result.doubtful) for window in result.windows)
-    history = History(
-        subject=plan.subject,
-        repro=plan.repro.name,
-        status=_status(windows, verdicts),
-        sentence="",
-        signature=record.signature,
-        windows=windows,
-        unseen=tuple(_unseen(plan, verdicts)),
-        rows=_rows(plan, verdicts, runs),
-        steps=tuple(record.steps),
-        device=plan.scope.device.value,
-        python=plan.scope.python,
-        platform=plan.interpreter.platform,
-        as_of=plan.as_of,
-        stride=plan.stride,
-        drift=drift,
-        altered=altered,
-        flaky=tuple(plan.names[position] for position, run in runs.items() if run.is_flaky),
-        probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
-        wall_s=wall_s,
-    )
-    history = evolve(history, sentence=sentence_for(history), notes=notes_for(history))
-    return evolve(history, advice=advice_for(history, plan.question.typed))
-
-
-def _status(windows: tuple[BrokenWindow, ...], verdicts: Mapping[int, Verdict]) -> HistoryStatus:
-    if windows:
-        certain = all(window.is_certain for window in windows)
-        return HistoryStatus.BROKEN if certain else HistoryStatus.UNSURE
-    return HistoryStatus.NEVER_BROKEN if Verdict.GOOD in verdicts.values() else HistoryStatus.UNSURE
-
-
-def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow:
-    def name(position: int | None) -> str | None:
-        return None if position is None else plan.names[position]
-
-    # A release that was left out may come just before the first bad or the first good one.
-    edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
-    left_out: dict[str, str] = {}
-    for old, new in edges:
-        if old is not None and new is not None:
-            low, high = plan.releases[old].version, plan.releases[new].version
-            left_out |= {name: why for name, why in plan.left_out.items() if low < Version(name) < high}
-    return BrokenWindow(
-        first_bad=plan.names[window.first_bad],
-        last_bad=plan.names[window.last_bad],
-        last_good=name(window.started_after),
-        fixed_in=name(window.fixed_at),
-        unsure_before=tuple(plan.names[p] for p in window.suspects if p < window.first_bad),
-        unsure_after=tuple(plan.names[p] for p in window.suspects if p > window.last_bad),
-        left_out=left_out,
-        unconfirmed=tuple(
-            plan.names[p]
-            for p in doubtful
-            if p in (window.started_after, window.fixed_at) or window.first_bad <= p <= window.last_bad
-        ),
-    )
-
-
-def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[UntestedGaps]:
-    """Return one entry for each sequence of runs with the same verdict that has gaps."""
-    found: list[UntestedGaps] = []
-    testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
-    for verdict, same in groupby(testable, key=verdicts.__getitem__):
-        between = [range(old + 1, new) for old, new in pairwise(same)]
-        between = [inside for inside in between if not verdicts.keys() >= set(inside)]
-        gaps = [gap for inside in between for gap in gaps_of(p for p in inside if p not in verdicts)]
-        if gaps:
-            named = tuple(tuple(plan.names[p] for p in gap) for gap in gaps)
-            found.append(UntestedGaps(verdict, named, max(map(len, between))))
-    return found
-
-
-def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
     rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in plan.left_out.items()]
     for position, release in enumerate(plan.releases):
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""
         if (run := runs.get(position)) is not None:
             state, seen = RowState(run.judgement.verdict.value), run.observation
-            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured))
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured, run.is_flaky))
         else:
             rows.append(_not_run(plan, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))

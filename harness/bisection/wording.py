@@ -125,6 +125,14 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
     return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
 
 
+def between_in_words(subject: str, older: str, newer: str, suspects: Sequence[str]) -> str:
+    """Say in a clause that the change hides among `suspects`, which end with `newer`."""
+    return (
+        f"the change came after {subject} {older} and not later than {newer}; "
+        f"suspects are {ranged(suspects)}, because those between could not be tested"
+    )
+
+
 def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
     """Say in a clause why the search over a line is not sure which candidate it is."""
     known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
@@ -155,10 +163,7 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
         old, new = boundary.ends
         if not old or not new:
             return f"the suspects are {ranged(suspects)}, which could not be tested"
-        return (
-            f"the change came after {subject} {old} and not later than {new}; "
-            f"suspects are {ranged(suspects)}, because those between could not be tested"
-        )
+        return between_in_words(subject, old, new, suspects)
     return (
         f"no two {unit}s of {subject} could be judged; "
         f"the first, {first.release}, was {first.verdict.word}: {first.reason}"

@@ -63,7 +63,7 @@ def history_page(
     `kept` is the time of storing (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
     rows = history.rows
-    tried = [row for row in rows if row.state is not RowState.LEFT_OUT]
+    tried = history.tried_rows
     judged = [row for row in rows if row.state in _JUDGED]
     content = {
         "title": f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
@@ -74,7 +74,7 @@ def history_page(
         "points": [point for row in rows for point in _points(row)],
         "runs": [(row, _took(row, history), tail(logs.get(row.observation, ""))) for row in judged],
         "left_out": [(row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT],
-        "drift": [f"{release}: {'; '.join(told)}" for release, told in history.drift.items()],
+        "drift": [f"{release}: {'; '.join(lines)}" for release, lines in history.drift.items()],
         "altered": altered_rows(history.altered),
         "repro_file": f"{plan.repro.name}.py",
         "repro_source": plan.repro.source.rstrip("\n"),
@@ -96,7 +96,7 @@ def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
     near = plan.releases[plan.bad if plan.bad is not None else -1].version
     tried = ("Releases", f"{judged} of {history.tried} were run or known before")
     return question_facts(
-        asked_of(plan), history.signature, tried, machine={}, platform=history.platform, near=str(near)
+        history.asked, history.signature, tried, machine={}, platform=history.platform, near=str(near)
     )
 
 

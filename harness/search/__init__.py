@@ -5,4 +5,4 @@ from harness.search.narrowing import DeltaResult, Narrowing, fewest
 from harness.search.numbers import ByNumber, Gauges, Reading, Readings, readings_of
 from harness.search.posterior import CONFIDENCE, MOST_PASSES, Noise, passes_needed
 from harness.search.protocol import BisectionResult, BisectionStatus, Grid, MovedEnd, PositionState, Search, Trial
-from harness.search.windows import SureScan, Window, WindowScan, WindowsResult
+from harness.search.windows import CoarseGrid, Scan

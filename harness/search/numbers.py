@@ -25,7 +25,7 @@ from attrs import frozen
 from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
 from harness.search.posterior import CONFIDENCE
-from harness.search.protocol import Repeated, Search, Trial, record
+from harness.search.protocol import Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable
@@ -173,7 +173,7 @@ _LOOKS = (2, 8, 12)  # runs after which the side is tested; a test after every r
 _NEAR = 20.0  # two runs are enough if they are this many times nearer to each other than to the bound
 
 
-class ByNumber(Repeated):
+class ByNumber:
     """Search over the positions of another search, each run until its side of the bound is clear (see `Readings`).
 
     Its candidates are `Trial`s, and the wrapped search is told one verdict for each position. A position whose first
@@ -182,8 +182,24 @@ class ByNumber(Repeated):
     """
 
     def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:
-        super().__init__(search)
+        self._search = search
         self._reading = reading
+        self._told: dict[Trial, Verdict] = {}
+        self._settled: dict[int, Verdict] = {}
+        self._asked: tuple[Trial, ...] = ()
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n runs to make now; earlier requests that still matter come first."""
+        missing = [trial for position in self._search.ask(n) for trial in self._missing(position)]
+        still = [trial for trial in self._asked if trial in missing]
+        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
+        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        return wanted
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
+        fresh = (Trial(position) for position in self._search.foresee(n))
+        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
@@ -192,6 +208,10 @@ class ByNumber(Repeated):
         if position not in self._settled and (settled := self._side(position)) is not None:
             self._search.tell(position, settled)
             self._settled[position] = settled
+
+    def is_settled(self, position: int) -> bool:
+        """Whether a position has its final verdict."""
+        return position in self._settled
 
     @property
     def done(self) -> bool:

@@ -185,41 +185,6 @@ class Grid:
         return tuple(position for position in range(self._count) if position not in self._told)
 
 
-class Repeated:
-    """A search whose candidates are runs, over `search`, whose candidates are positions: each until it is settled."""
-
-    def __init__(self, search: Search[int]) -> None:
-        self._search = search
-        self._told: dict[Trial, Verdict] = {}
-        self._settled: dict[int, Verdict] = {}
-        self._asked: tuple[Trial, ...] = ()
-
-    def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n runs to make now; earlier requests that still matter come first."""
-        missing = [trial for position in self._search.ask(n) for trial in self._missing(position)] or self._further(n)
-        still = [trial for trial in self._asked if trial in missing]
-        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
-        return wanted
-
-    def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
-        fresh = (Trial(position) for position in self._search.foresee(n))
-        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
-
-    def is_settled(self, position: int) -> bool:
-        """Whether a position has its final verdict."""
-        return position in self._settled
-
-    def _missing(self, position: int) -> tuple[Trial, ...]:
-        """The runs that a position needs before it has a verdict."""
-        raise NotImplementedError
-
-    def _further(self, n: int) -> list[Trial]:  # noqa: ARG002 - for subclasses
-        """The runs that are needed once no position is left to settle; up to n at a time are enough."""
-        return []
-
-
 def foresee(n: int, *, plan: Callable[[Mapping[C, Verdict]], tuple[C, ...]], asked: Collection[C]) -> tuple[C, ...]:
     """Up to n candidates that may follow the `asked` ones, those that need the fewest further verdicts first.
 

@@ -1,223 +1,96 @@
-"""Windows: finds every stretch of positions in which a repro was broken, without running each of them.
+"""A scan for windows, the stretches of positions in which a repro was broken: a grid, and a search over a line for each
+change that it shows.
 
-A coarse scan runs first, so that no gap between neighbouring runs is wider than the stride. Then every change that it
-found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
-between two runs.
+The grid leaves no gap between neighbouring runs that is wider than the stride; a window that is narrower can hide
+there. Where two neighbours differ, a `LineSearch` finds the change between them and makes it sure. It knows all runs
+from the change before to the one after, and repeats runs as if only this change were asked for.
 
-`SureScan` is a scan that no lucky run decides: a `LineSearch` makes each change sure. It knows all runs from the
-change before to the one after, and repeats runs as if only this change were asked for. A release is bad if any of its
-runs is. While no two runs of a release disagree, one pass of the others is enough. After a disagreement the failure
-rate of the bad releases is known, and each good release is run as often as that rate asks for.
+A position is bad if any of its runs is; by numbers, it is on the side of their median. Once two runs of a position
+disagree, the failure rate of the bad ones is known, and each good one is run as often as that rate asks for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, islice, pairwise
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from harness.model.verdict import Verdict
 from harness.search.line import LineSearch
+from harness.search.numbers import Reading, Readings, readings_of
 from harness.search.posterior import CONFIDENCE, Noise, passes_needed
-from harness.search.protocol import PositionState, Repeated, Trial, foresee, record, state_of
-from harness.search.survey import cut, cut_gap, gaps_of, runs_to_close
+from harness.search.protocol import PositionState, Trial, record, state_of
+from harness.search.survey import cut_gap, gaps_of
+
+_DOUBT = 0.01  # that a release is called good by luck, for all of them together
+_MOST = 24  # passes of one release
+_LOST = 4  # repetitions of a position that may be skipped
 
 
-@frozen
-class Window:
-    """A stretch that was bad, from the run at `first_bad` to the run at `last_bad`.
+class CoarseGrid:
+    """Search over the first runs of positions 0 (oldest) to count - 1 (newest).
 
-    `started_after` is the last good position before it (None: bad from the oldest testable position on), `fixed_at` the
-    first good one after it (None: still bad at the newest). `suspects` are the skipped or untried positions at its
-    edges, which may belong to it.
+    At most `max_gap` - 1 consecutive positions are not run, half as many next to a skip, which shows nothing; 1 runs
+    every position. Raises ValueError if `count` or `max_gap` is below 1.
     """
 
-    first_bad: int
-    last_bad: int
-    fixed_at: int | None
-    started_after: int | None
-    suspects: tuple[int, ...] = ()
-
-
-@frozen
-class WindowsResult:
-    """All windows found, oldest first, and the uncertain positions at their edges.
-
-    `doubtful` are positions at changes whose verdict was not confirmed by enough runs.
-    """
-
-    windows: tuple[Window, ...]
-    suspects: tuple[int, ...]
-    doubtful: tuple[int, ...] = ()
-
-    @property
-    def changes(self) -> tuple[tuple[int, int], ...]:
-        """The older and the newer side of each change that has both, the oldest change first."""
-        sides = [
-            side
-            for window in self.windows
-            for side in ((window.started_after, window.first_bad), (window.last_bad, window.fixed_at))
-        ]
-        return tuple((older, newer) for older, newer in sides if older is not None and newer is not None)
-
-
-@frozen
-class _Stretch:
-    """The untried gaps between two neighbouring testable runs, or between one and the end of the range."""
-
-    gaps: tuple[range, ...]
-    changes: bool
-
-
-class WindowScan:
-    """Search over positions 0 (oldest) to count - 1 (newest); its candidates are positions.
-
-    `known`: verdicts from earlier runs, used instead of a run nearby. `max_gap`: the stride; at most max_gap - 1
-    consecutive positions are not run, and 1 runs every position. By default the stride is chosen so that the scan and
-    its bisections run less than a third of the positions, if possible.
-    Raises ValueError if `count` or `max_gap` is below 1.
-    """
-
-    def __init__(self, count: int, known: Mapping[int, Verdict] | None = None, max_gap: int | None = None) -> None:
-        if count < 1 or (max_gap is not None and max_gap < 1):
+    def __init__(self, count: int, max_gap: int) -> None:
+        if count < 1 or max_gap < 1:
             raise ValueError("a scan needs at least one position and a max_gap of at least 1")
         self._count = count
-        self.stride = stride_for(count) if max_gap is None else max_gap
+        self._stride = max_gap
         self._told: dict[int, Verdict] = {}
         self._asked: tuple[int, ...] = ()
-        for position, verdict in (known or {}).items():
-            self.tell(position, verdict)
 
-    def ask(self, n: int = 1) -> tuple[int, ...]:
-        """Up to n positions to run now; earlier requests that still matter come first."""
-        wanted = self._wanted(self._told, n)
-        still = [position for position in self._asked if position in self._useful(self._told)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
-        return wanted
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n first runs to make now: those requested before, the two ends, then points that narrow the gaps."""
+        waiting = [position for position in self._asked if position not in self._told]
+        while len(waiting) < n and (points := self._points(waiting)):
+            waiting += points[: n - len(waiting)]
+        self._asked = tuple(waiting)
+        return tuple(map(Trial, waiting[: max(n, 0)]))
 
-    def foresee(self, n: int) -> tuple[int, ...]:
-        """Up to n positions that may be requested next."""
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next."""
+        return tuple(map(Trial, self._points(self._asked)[: max(n, 0)]))
 
-        def plan(supposed: Mapping[int, Verdict]) -> tuple[int, ...]:
-            return self._wanted({**self._told, **supposed}, 1)
-
-        useful = self._useful(self._told)
-        return foresee(n, plan=plan, asked=tuple(p for p in self._asked if p in useful) or plan({}))
-
-    def tell(self, candidate: int, verdict: Verdict) -> None:
-        """Record a verdict. Raises ValueError for an unknown position or a second, different verdict."""
-        if not 0 <= candidate < self._count:
-            raise ValueError(f"position {candidate} is not between 0 and {self._count - 1}")
-        record(self._told, candidate, verdict)
+    def tell(self, candidate: Trial, verdict: Verdict) -> None:
+        """Record the verdict on a position. Raises ValueError for an unknown one, or a second, different verdict."""
+        if candidate.position >= self._count:
+            raise ValueError(f"position {candidate.position} is not between 0 and {self._count - 1}")
+        record(self._told, candidate.position, verdict)
 
     @property
     def done(self) -> bool:
-        """Whether every change is between neighbours and no gap is wider than the stride allows."""
-        return not self._useful(self._told)
+        """Whether no gap is wider than it may be."""
+        return not self._points()
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, as if all neighbouring runs of the scan differed."""
-        ends = [p for p in (self._count - 1, 0) if p not in self._told]
-        runs = len(set(ends))
-        for stretch in self._stretches({**dict.fromkeys(ends, Verdict.SKIP), **self._told}):
-            for gap in stretch.gaps:
-                points = self._scan_points(gap, self._told)
-                if points:
-                    parts = (len(points) + 1) * (self.stride - 1).bit_length()
-                    runs += min(len(gap), len(points) + parts)
-                elif stretch.changes or ends:
-                    runs += runs_to_close([gap])
-        return runs
+        """Upper estimate of the runs left, with those between its points if the verdict changed at each of them."""
+        each = (self._stride - 1).bit_length()
+        points = self._points()
+        points += self._points(points)  # those between the ends
+        return min(self._count - len(self._told), len(points) + (len(points) + 1) * each) if points else 0
 
-    @property
-    def result(self) -> WindowsResult:
-        """The windows found so far."""
-        testable = sorted(p for p, verdict in self._told.items() if verdict is not Verdict.SKIP)
-        windows: list[Window] = []
-        last_good: int | None = None
-        run: list[int] = []
-        for position in [*testable, None]:
-            if position is not None and self._told[position] is Verdict.BAD:
-                run.append(position)
-                continue
-            if run:
-                windows.append(self._window(run, last_good, position))
-            run, last_good = [], position
-        suspects = {p for window in windows for p in window.suspects}
-        return WindowsResult(
-            windows=tuple(windows),
-            suspects=tuple(sorted(suspects)),
-        )
+    def _points(self, running: Iterable[int] = ()) -> list[int]:
+        """The positions to run. A running one counts as tried, whatever its verdict will be."""
+        tried = {*self._told, *running}
+        ends = [position for position in (self._count - 1, 0) if position not in tried]
+        gaps = gaps_of(position for position in range(self._count) if position not in tried)
+        return list(dict.fromkeys(ends)) or [point for gap in gaps for point in self._cuts(gap)]
 
-    @property
-    def states(self) -> tuple[PositionState, ...]:
-        """The state of every position, for display; excluded positions will not be run."""
-        useful = self._useful(self._told)
-        return tuple(state_of(self._told.get(p), matters=p in useful) for p in range(self._count))
-
-    def _window(self, run: list[int], before: int | None, after: int | None) -> Window:
-        lower = range(-1 if before is None else before + 1, run[0])
-        upper = range(run[-1] + 1, self._count if after is None else after)
-        edges = [p for p in (*lower, *upper) if p >= 0]
-        return Window(run[0], run[-1], after, before, tuple(edges))
-
-    def _stretches(self, told: Mapping[int, Verdict]) -> Iterator[_Stretch]:
-        marks = sorted(p for p, verdict in told.items() if verdict is not Verdict.SKIP)
-        for low, high in pairwise([-1, *marks, self._count]):
-            gaps = gaps_of(p for p in range(low + 1, high) if p not in told)
-            if gaps:
-                inner = low >= 0 and high < self._count
-                yield _Stretch(tuple(gaps), inner and told[low] is not told[high])
-
-    def _scan_points(self, gap: range, told: Mapping[int, Verdict]) -> list[int]:
-        """The points that keep the gaps narrow enough: half as wide next to a skip, which shows nothing.
+    def _cuts(self, gap: range) -> list[int]:
+        """The points that keep a gap narrow enough.
 
         Only a gap that is already narrow enough is halved, so that a skip at one end of a long gap does not halve all
         of it.
         """
-        widest = self.stride - 1
-        if len(gap) <= widest and Verdict.SKIP in (told.get(gap.start - 1), told.get(gap.stop)):
+        widest = self._stride - 1
+        if len(gap) <= widest and Verdict.SKIP in (self._told.get(gap.start - 1), self._told.get(gap.stop)):
             widest //= 2
-        points = -(-(len(gap) + 1) // (widest + 1)) - 1
-        return cut_gap(gap, points)
-
-    def _useful(self, told: Mapping[int, Verdict]) -> set[int]:
-        """Every untried position whose verdict can still matter now."""
-        useful = {0, self._count - 1}.difference(told)
-        for stretch in self._stretches(told):
-            for gap in stretch.gaps:
-                if stretch.changes or self._scan_points(gap, told):
-                    useful.update(gap)
-        return useful
-
-    def _wanted(self, told: Mapping[int, Verdict], n: int) -> tuple[int, ...]:
-        """Earlier requests that still matter, then the two ends, the points of the scan, cuts at the changes."""
-        useful = self._useful(told)
-        wanted = [position for position in self._asked if position in useful][: max(n, 0)]
-        while len(wanted) < n:
-            # A running position counts as tried: it ends a gap, whatever its verdict.
-            new = self._next(told, wanted, n - len(wanted))
-            if not new:
-                break
-            wanted += new
-        return tuple(wanted)
-
-    def _next(self, told: Mapping[int, Verdict], running: list[int], n: int) -> list[int]:
-        ends = [p for p in (self._count - 1, 0) if p not in told and p not in running]
-        if ends:
-            return list(dict.fromkeys(ends))[:n]
-        scan: list[int] = []
-        cuts: list[range] = []
-        for stretch in self._stretches(told):
-            for gap in stretch.gaps:
-                for part in gaps_of(set(gap).difference(running)):
-                    points = self._scan_points(part, told)
-                    scan += points
-                    if stretch.changes and not points:
-                        cuts.append(part)
-        return scan[:n] if scan else cut(cuts, n)
+        return cut_gap(gap, -(-(len(gap) + 1) // (widest + 1)) - 1)
 
 
 def stride_for(count: int) -> int:
@@ -237,161 +110,176 @@ def stride_for(count: int) -> int:
     return 1 if 2 * (scan + 2 * each) > count else cheapest
 
 
-_DOUBT = 0.01  # that a release is called good by luck, for all of them together
-_MOST = 24  # passes of one release
-_LOST = 4  # repetitions that may be skipped
+@frozen
+class Part:
+    """A stretch of positions with one change, between its judged neighbours `older` and `newer`."""
+
+    stretch: range
+    older: int
+    newer: int
+    is_fix: bool
+
+    def search(self, *, is_flaky: bool) -> LineSearch:
+        """A search for the change of the stretch."""
+        ends = self.stretch[0], self.stretch[-1]
+        good, bad = ends[::-1] if self.is_fix else ends
+        return LineSearch(ends[1] + 1, good=good, bad=bad, find_fix=self.is_fix, noise=Noise(is_flaky))
+
+    def is_shown(self, search: LineSearch) -> bool:
+        """Whether the runs show this change, and with the confidence that `bisect` asks for."""
+        result = search.result
+        is_found = result.boundary == (self.older, self.newer)
+        return is_found and (search.is_noisy or (result.confidence or 0.0) >= CONFIDENCE)
 
 
-class SureScan(Repeated):
-    """Search like `WindowScan` with runs (`Trial`) as candidates. Raises ValueError as `WindowScan` does."""
+def parts_of(verdicts: Mapping[int, Verdict]) -> tuple[Part, ...]:
+    """The changes between neighbouring judged positions, each in the stretch between the changes around it."""
+    judged = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
+    changes = [(older, newer) for older, newer in pairwise(judged) if verdicts[older] is not verdicts[newer]]
+    starts = [*judged[:1], *(newer for _, newer in changes)]
+    ends = [*(older for older, _ in changes[1:]), *judged[-1:]]
+    return tuple(
+        Part(range(start, end + 1), older, newer, verdicts[older] is Verdict.BAD)
+        for (older, newer), start, end in zip(changes, starts, ends, strict=False)
+    )
 
-    _search: WindowScan
 
-    def __init__(self, count: int, max_gap: int | None = None) -> None:
-        super().__init__(WindowScan(count, max_gap=max_gap))
-        self._count, self._max_gap = count, max_gap
+class Scan:
+    """Search for all windows; its candidates are runs, and all follows from those so far.
+
+    `reading` returns the number of a recorded run, None if the run was judged by something else. Raises ValueError as
+    `CoarseGrid` does.
+    """
+
+    def __init__(self, count: int, max_gap: int, reading: Callable[[Trial], Reading | None] = lambda _: None) -> None:
+        self._count, self._reading = count, reading
+        self._grid = CoarseGrid(count, max_gap)
+        self._runs: dict[Trial, Verdict] = {}
         self._counts: dict[int, Counter[Verdict]] = {}
-        self._bisections: dict[tuple[range, bool, bool], _Part] = {}
+        self._lines: dict[tuple[range, bool, bool], tuple[LineSearch, list[Trial]]] = {}
+        self._asked: tuple[Trial, ...] = ()
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n runs to make now; earlier requests that still matter come first."""
+        needed = self._needed(n)
+        still = [trial for trial in self._asked if trial in needed]
+        wanted = tuple(dict.fromkeys((*still, *needed)))[: max(n, 0)]
+        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        return wanted
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
+        searches = [search for search in self._searches if not search.done]
+        likely = (trial for search in searches for trial in search.foresee(n))
+        return tuple(islice((trial for trial in likely if trial not in self._asked), max(n, 0)))
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
-        """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
-        if candidate.position >= self._count:
-            raise ValueError(f"position {candidate.position} is not between 0 and {self._count - 1}")
-        if candidate not in self._told:
+        """Record the verdict of a run. Raises ValueError for an unknown position or a second, different verdict."""
+        if candidate.attempt == 0 or candidate.position >= self._count:
+            self._grid.tell(candidate, verdict)
+        if candidate not in self._runs:
             self._counts.setdefault(candidate.position, Counter())[verdict] += 1
-        record(self._told, candidate, verdict)
-        settled = {p: side for p in sorted(self._counts) if (side := self._side(p)) is not None}
-        if self._settled.items() <= settled.items():
-            for position in settled.keys() - self._settled.keys():
-                self._search.tell(position, settled[position])
-        else:  # a release that was good failed, or needs more runs now
-            self._search = WindowScan(self._count, settled, self._max_gap)
-        self._settled = settled
+        record(self._runs, candidate, verdict)
 
     @property
     def done(self) -> bool:
         """Whether all windows are found, and each change is sure or can't be."""
-        return self._search.done and not self._further(1)
+        return not self._needed(1)
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, if no two runs of a release disagree from now on."""
-        if self._search.done:
-            return len(self._once()) + sum(part.search.remaining() for part in self._open())
-        return self._search.remaining() * (self._needed() if self.is_flaky else 1)
-
-    @property
-    def result(self) -> WindowsResult:
-        """The windows found so far. `doubtful` are releases whose runs don't show their side of a change."""
-        found = self._search.result
-        doubtful = {side for change, part in self._parts().items() if not part.shows(change) for side in change}
-        doubtful |= {p for p in self._outermost() if self._fails(p) + self._passes(p) == 1}
-        if self.is_flaky and Verdict.GOOD not in self._settled.values():
-            doubtful |= {position for position in self._settled if self._passes(position)}
-        return evolve(found, doubtful=tuple(sorted(doubtful)))
+        return len(self._again) + sum(search.remaining() for search in self._searches) + len(self._outermost)
 
     @property
     def is_flaky(self) -> bool:
-        """Whether a position has both passed and failed."""
-        return any(self._fails(p) and self._passes(p) for p in self._counts)
+        """Whether a position has both passed and failed, and no numbers tell on which side it is."""
+        return any(
+            counts[Verdict.BAD] and counts[Verdict.GOOD] and self._readings(position) is None
+            for position, counts in self._counts.items()
+        )
+
+    @property
+    def verdicts(self) -> dict[int, Verdict]:
+        """The verdict on each position that was run, as far as its runs so far show it."""
+        return {position: self._verdict(position) for position in sorted(self._counts)}
+
+    @property
+    def changes(self) -> tuple[tuple[Part, LineSearch], ...]:
+        """Each change that the runs show so far, the oldest first, with its search."""
+        is_flaky = self.is_flaky
+        changes = []
+        for part in parts_of(self.verdicts):
+            key = (part.stretch, part.is_fix, is_flaky)
+            search, new = self._lines.setdefault(key, (part.search(is_flaky=is_flaky), []))
+            for trial in islice(self._runs, len(new), None):
+                new.append(trial)
+                if trial.position in part.stretch:
+                    search.tell(trial, self._runs[trial])
+            changes.append((part, search))
+        return tuple(changes)
 
     @property
     def states(self) -> tuple[PositionState, ...]:
-        """The state of every position, for display; excluded positions will not be run."""
-        waiting = {trial.position for trial in self._asked}
-        return tuple(
-            state_of(self._settled.get(p), matters=state is PositionState.UNTRIED or p in waiting)
-            for p, state in enumerate(self._search.states)
-        )
+        """The state of every position, for display; excluded positions will not be run as things stand."""
+        verdicts = self.verdicts
+        matter = {position for part in parts_of(verdicts) for position in range(part.older, part.newer)}
+        matter.update(trial.position for trial in self._needed(self._count))
+        return tuple(state_of(verdicts.get(p), matters=p in matter) for p in range(self._count))
 
-    def _fails(self, position: int) -> int:
-        return self._counts[position][Verdict.BAD]
+    def _needed(self, n: int) -> list[Trial]:
+        """The runs that are needed, as far as they are known: n at a time of each search."""
+        first = [trial for search in self._searches for trial in search.ask(n)]
+        return [*self._again, *first] or self._outermost
 
-    def _passes(self, position: int) -> int:
-        return self._counts[position][Verdict.GOOD]
-
-    def _side(self, position: int) -> Verdict | None:
-        """The verdict of a position, None while runs are missing."""
-        if self._fails(position):
-            return Verdict.BAD
-        if not self._passes(position):
-            return Verdict.SKIP
-        return None if self._missing(position) else Verdict.GOOD
-
-    def _missing(self, position: int) -> tuple[Trial, ...]:
-        """The runs that a position needs before it has a verdict."""
-        runs = self._counts.get(position, Counter())
-        if runs[Verdict.BAD] or runs[Verdict.SKIP] > _LOST:
-            return ()
-        fresh = (trial for attempt in range(_MOST) if (trial := Trial(position, attempt)) not in self._told)
-        return tuple(islice(fresh, max(0, (self._needed() if self.is_flaky else 1) - runs[Verdict.GOOD])))
-
-    def _needed(self) -> int:
-        """How many passes show that a position is good, by the failure rate of the bad ones."""
-        bad = [p for p in self._counts if self._fails(p)]
-        fails, passes = sum(map(self._fails, bad)), sum(map(self._passes, bad))
-        return passes_needed(fails, fails + passes, _DOUBT / max(1, len(self._counts) - len(bad)), _MOST)
-
-    def _further(self, n: int) -> list[Trial]:
-        """The runs that the windows still need."""
-        return [*self._once(), *(trial for part in self._open() for trial in part.ask(n))]
-
-    def _once(self) -> list[Trial]:
-        """The second run of the outermost releases that failed."""
-        return [Trial(position, 1) for position in self._outermost() if self._counts[position].total() == 1]
-
-    def _outermost(self) -> set[int]:
-        """The bad positions at the open ends of windows. No bisection repeats them, and one failure may be luck."""
-        windows = self._search.result.windows
-        return {w.first_bad for w in windows if w.started_after is None} | {
-            w.last_bad for w in windows if w.fixed_at is None
-        }
-
-    def _open(self) -> list[_Part]:
-        """The bisections that go on; none once the runs speak against a change, since the answer is not sure then."""
-        parts = self._parts()
-        if any(part.search.is_noisy and part.search.done and not part.shows(change) for change, part in parts.items()):
+    @property
+    def _searches(self) -> Sequence[CoarseGrid | LineSearch]:
+        """The grid, then the searches for the changes."""
+        if not self._grid.done:
+            return [self._grid]
+        changes = self.changes
+        # Once the runs speak against a change, the answer is not sure, whatever the others are.
+        if any(search.is_noisy and search.done and not part.is_shown(search) for part, search in changes):
             return []
-        return [part for part in parts.values() if not part.search.done]
+        return [search for _, search in changes]
 
-    def _parts(self) -> dict[tuple[int, int], _Part]:
-        """The bisection of each change, once the scan is done: from the change before it to the one after it."""
-        testable = [position for position, verdict in self._settled.items() if verdict is not Verdict.SKIP]
-        if not self._search.done or not testable:
-            return {}
-        changes = self._search.result.changes
-        starts = [testable[0], *(newer for _, newer in changes)]
-        ends = [*(older for older, _ in changes[1:]), testable[-1]]
-        parts = {}
-        for change, start, end in zip(changes, starts, ends, strict=False):
-            key = (range(start, end + 1), self._settled[change[0]] is Verdict.BAD, self.is_flaky)
-            parts[change] = self._bisections.setdefault(key, _Part(*key))
-            parts[change].hear(self._told)
-        return parts
+    def _verdict(self, position: int) -> Verdict:
+        if (readings := self._readings(position)) is not None:
+            return readings.verdict or Verdict.SKIP
+        counts = self._counts[position]
+        return next((verdict for verdict in (Verdict.BAD, Verdict.GOOD) if counts[verdict]), Verdict.SKIP)
 
+    def _readings(self, position: int) -> Readings | None:
+        """The numbers of a position; None if its first run was judged by something else."""
+        trials = sorted(trial for trial in self._runs if trial.position == position)
+        readings = [self._reading(trial) for trial in trials]
+        return readings_of([one for one in readings if one is not None]) if readings and readings[0] else None
 
-class _Part:
-    """A sure bisection of a stretch of positions that has one change."""
+    @property
+    def _again(self) -> list[Trial]:
+        """A further run of each position that needs more before it has a verdict."""
+        bad = [counts for counts in self._counts.values() if counts[Verdict.BAD]]
+        fails, passes = (sum(counts[verdict] for counts in bad) for verdict in (Verdict.BAD, Verdict.GOOD))
+        doubt = _DOUBT / max(1, len(self._counts) - len(bad))
+        wanted = min(passes_needed(fails, fails + passes, doubt, _MOST), _MOST) if self.is_flaky else 1
+        return [
+            self._next(position)
+            for position, counts in self._counts.items()
+            if counts[Verdict.SKIP] <= _LOST and self._is_open(position, counts, wanted)
+        ]
 
-    def __init__(self, stretch: range, is_fix: bool, is_flaky: bool) -> None:
-        last = len(stretch) - 1
-        good, bad = (last, 0) if is_fix else (0, last)
-        self.search = LineSearch(len(stretch), good=good, bad=bad, find_fix=is_fix, noise=Noise(is_flaky))
-        self._stretch = stretch
-        self._heard = 0
+    def _is_open(self, position: int, counts: Counter[Verdict], wanted: int) -> bool:
+        if (readings := self._readings(position)) is not None:
+            return readings.is_open
+        return 0 < counts[Verdict.GOOD] < wanted and not counts[Verdict.BAD]
 
-    def hear(self, told: Mapping[Trial, Verdict]) -> None:
-        """Tell it those runs of the scan that are new since the last call."""
-        for trial, verdict in islice(told.items(), self._heard, None):
-            if trial.position in self._stretch:
-                self.search.tell(evolve(trial, position=self._stretch.index(trial.position)), verdict)
-        self._heard = len(told)
+    @property
+    def _outermost(self) -> list[Trial]:
+        """The second run of a bad position at either end of the range. No search repeats it, and it may be luck."""
+        verdicts = self.verdicts
+        judged = [position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP]
+        ends = dict.fromkeys((*judged[:1], *judged[-1:]))
+        once = (p for p in ends if verdicts[p] is Verdict.BAD and self._counts[p].total() == 1)
+        return [self._next(position) for position in once]
 
-    def ask(self, n: int) -> list[Trial]:
-        """Up to n runs to make now."""
-        return [evolve(trial, position=self._stretch[trial.position]) for trial in self.search.ask(n)]
-
-    def shows(self, change: tuple[int, int]) -> bool:
-        """Whether the runs show this change, and with the confidence that `bisect` asks for."""
-        result = self.search.result
-        is_there = result.boundary == tuple(map(self._stretch.index, change))
-        return is_there and (self.search.is_noisy or (result.confidence or 0.0) >= CONFIDENCE)
+    def _next(self, position: int) -> Trial:
+        return next(trial for attempt in count() if (trial := Trial(position, attempt)) not in self._runs)

@@ -141,7 +141,7 @@ def print_history(console: Console, history: History, results: str) -> None:
     """Print the sentence, the picture of the range, the limits of the answer, and what was skipped."""
     console.print()
     print_text(console, history.sentence, _STATUS_STYLE.get(history.status, "bold yellow"))
-    tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    tried = history.tried_rows
     releases = f"  {tried[0].release} to {tried[-1].release}"
     console.print(Text("  ").append_text(picture([row.state for row in tried])).append(releases))
     print_text(console, _LEGEND, "dim")
@@ -152,7 +152,9 @@ def print_history(console: Console, history: History, results: str) -> None:
     skips = skipped_rows((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried)
     print_rows(console, skips)
     runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
-    print_text(console, f"  {runs}; {duration(history.wall_s)} on {history.device}; records in {results}", "dim")
+    print_text(
+        console, f"  {runs}; {duration(history.effort.wall_s)} on {history.asked.device}; records in {results}", "dim"
+    )
     if history.advice:
         print_text(console, history.advice)
 

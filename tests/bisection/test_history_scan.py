@@ -88,8 +88,6 @@ def test_skips_at_the_edges_are_named_and_make_it_unsure(scan):
     (window,) = history.windows
     assert (window.last_good, window.unsure_before, window.first_bad) == ("1.1", ("1.2",), "1.3")
     assert (window.last_bad, window.unsure_after, window.fixed_in) == ("1.4", ("1.5",), "1.6")
-    assert "Not sure where it began: 1.2, between 1.1 and 1.3, could not be judged." in history.sentence
-    assert "Not sure where it ended: 1.5" in history.sentence
     skipped = {row.release: row.reason for row in history.rows if row.state is RowState.SKIP}
     assert set(skipped) == {"1.2", "1.5"}
     assert "No module named 'a_module_that_is_missing'" in skipped["1.2"]

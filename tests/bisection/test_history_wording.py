@@ -1,30 +1,37 @@
-"""The sentences of a history: windows, doubts, gaps, and the next command."""
+"""What follows from the rows and boundaries of a history: windows, doubts, gaps, sentences, and the next command."""
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
 
-from harness.bisection.history import (
-    BrokenWindow,
-    History,
-    HistoryStatus,
-    ReleaseRow,
-    RowState,
-    UntestedGaps,
-    advice_for,
-    notes_for,
-    sentence_for,
-    spanned,
-    window_text,
-)
-from harness.model import Verdict
+import pytest
+from attrs import evolve
+
+from harness.bisection.answer import Asked
+from harness.bisection.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, spanned, window_text
+from harness.model import Change, Device, Observation, Outcome, Repro, Verdict
+from harness.model.boundary import Boundary
+from harness.model.verdict import Step
 
 STATES = {state.symbol: state for state in RowState}
+RUN = Observation("key", Outcome.COMPLETED, "sale", "digest", Device.CPU)
 
 
-def history(picture="GBBG", *windows, status=HistoryStatus.BROKEN, unseen=()):
-    rows = tuple(ReleaseRow(f"1.{i}", STATES[letter], "why") for i, letter in enumerate(picture))
-    return History("shop", "sale", status, "", None, windows, unseen, rows, ())
+def history(picture, *, unconfirmed=(), runs=2, typed=()):
+    """The history of releases 1.0, 1.1, ...; the changes with a number in `unconfirmed` are not shown by their runs."""
+    rows = tuple(ReleaseRow(f"1.{i}", STATES[letter], "yanked") for i, letter in enumerate(picture))
+    judged = [row for row in rows if row.is_judged]
+    changes = [(older, newer) for older, newer in pairwise(judged) if older.state != newer.state]
+    boundaries = tuple(
+        Boundary(
+            Change("shop", older.release, newer.release, is_fix=older.state is RowState.BAD),
+            sides=() if number in unconfirmed else (RUN, RUN),
+        )
+        for number, (older, newer) in enumerate(changes)
+    )
+    steps = tuple(Step(row.release, Verdict(row.state.value), "", "key", cached=False, seconds=1.0) for row in judged)
+    asked = Asked("shop", Repro("sale", "digest", ""), typed=typed)
+    return History(asked, None, boundaries, rows, steps * runs)
 
 
 @pytest.mark.parametrize(
@@ -41,53 +48,65 @@ def test_a_window_names_its_first_and_last_release(window, text):
     assert window_text(window) == text
 
 
-def test_the_sentence_names_every_window():
-    first, second = BrokenWindow("1.1", "1.2", "1.0", "1.3"), BrokenWindow("1.4", "1.4", "1.3", None)
-    told = sentence_for(history("GBBGB", first, second))
-    assert told == "shop with sale: broken 1.1 to 1.2, good from 1.3; broken from 1.4 and still in 1.4."
+@pytest.mark.parametrize(
+    ("picture", "windows", "status"),
+    [
+        ("GBBG", [("1.0", "1.1", "1.2", "1.3")], HistoryStatus.BROKEN),
+        ("GBBGB", [("1.0", "1.1", "1.2", "1.3"), ("1.3", "1.4", "1.4", None)], HistoryStatus.BROKEN),
+        ("BGgGB", [(None, "1.0", "1.0", "1.1"), ("1.3", "1.4", "1.4", None)], HistoryStatus.BROKEN),
+        ("SBxB", [(None, "1.1", "1.3", None)], HistoryStatus.BROKEN),
+        ("GSB", [("1.0", "1.2", "1.2", None)], HistoryStatus.UNSURE),
+        ("SBBG", [(None, "1.1", "1.2", "1.3")], HistoryStatus.BROKEN),
+        ("SGgG", [], HistoryStatus.NEVER_BROKEN),
+        ("SS", [], HistoryStatus.UNSURE),
+    ],
+)
+def test_windows_follow_from_the_boundaries(picture, windows, status):
+    found = history(picture)
+    assert [(w.last_good, w.first_bad, w.last_bad, w.fixed_in) for w in found.windows] == windows
+    assert (found.status, "Not sure" in found.sentence) == (status, status is HistoryStatus.UNSURE)
 
 
-def test_a_skip_before_an_open_end_makes_nothing_unsure():
-    window = BrokenWindow("1.1", "1.2", None, "1.3", unsure_before=("1.0",))
-    found = history("SBBG", window)
-    assert window.is_certain
-    assert "Not sure" not in sentence_for(found)
+def test_what_hides_at_an_edge_is_named():
+    (window,) = history("GxSBBSG").windows
+    assert (window.unsure_before, window.unsure_after) == (("1.2",), ("1.5",))
+    assert window.left_out == {"1.1": "yanked"}
+
+
+def test_releases_whose_runs_do_not_show_their_side_are_named():
+    assert history("GBBG", unconfirmed=[1]).windows[0].unconfirmed == ("1.2", "1.3")
+    assert history("GBB", runs=1).windows[0].unconfirmed == ("1.2",)  # the newest failed only once
+    alone = history("BB")
+    rows = tuple(evolve(row, is_flaky=True) for row in alone.rows)
+    assert evolve(alone, rows=rows).windows[0].unconfirmed == ("1.0", "1.1")
+    unsure = history("GBBG", unconfirmed=[1], typed=("--repro", "sale"))
+    assert unsure.advice.endswith("harness bisect shop --repro sale --flaky")
 
 
 def test_without_a_window_it_says_which_releases_were_judged():
-    told = sentence_for(history("SGgG", status=HistoryStatus.NEVER_BROKEN))
-    assert told == "shop with sale: no broken release found from 1.1 to 1.3."
-
-
-def test_it_says_so_if_nothing_could_be_judged():
-    assert sentence_for(history("SS", status=HistoryStatus.UNSURE)) == "Not sure: no release of shop could be judged."
+    assert history("SGgG").sentence == "shop with sale: no broken release found from 1.1 to 1.3."
+    assert history("SS").sentence == "Not sure: no release of shop could be judged."
 
 
 def test_gaps_are_named_with_what_could_hide_there():
-    gaps = (("1.1", "1.2"), ("1.4",))
-    notes = notes_for(
-        history("GggGgG", unseen=(UntestedGaps(Verdict.GOOD, gaps, 2), UntestedGaps(Verdict.BAD, (("1.9",),), 1)))
-    )
-    assert notes == (
+    assert history("GggGgGBbB").notes == (
         "1.1 to 1.2 and 1.4 lie between good runs and were not run; a window of at most 2 releases could hide there.",
-        "1.9 lies between bad runs and was not run; a good range of 1 release could hide there.",
+        "1.7 lies between bad runs and was not run; a good range of 1 release could hide there.",
     )
+    (gaps,) = history("GgSgGSG").unseen
+    assert (gaps.gaps, gaps.longest) == ((("1.1",), ("1.3",)), 3)
+    assert history("GgG").advice.endswith("--max-gap 1")
 
 
 def test_a_release_excluded_at_an_edge_is_named_with_its_reason():
-    window = BrokenWindow("1.2", "1.2", "1.0", "1.3", left_out={"1.1": "yanked"})
-    (note,) = notes_for(history("GxBG", window))
+    (note,) = history("GxBG").notes
     assert note == "1.1 lies at an edge of the window from 1.2 on and was left out: yanked."
 
 
 def test_the_suggestion_bisects_the_newest_break_with_the_same_repro():
-    window = BrokenWindow("1.1", "1.2", "1.0", "1.3")
-    told = advice_for(history("GBBG", window), ("--repro", "sale"))
-    assert told.endswith("harness bisect shop --repro sale --good 1.0 --bad 1.1")
-
-
-def test_there_is_no_suggestion_if_everything_is_good():
-    assert advice_for(history("GG", status=HistoryStatus.NEVER_BROKEN), ()) == ""
+    found = history("GBBG", typed=("--repro", "sale"))
+    assert found.advice.endswith("harness bisect shop --repro sale --good 1.0 --bad 1.1")
+    assert history("GG").advice == ""
 
 
 def test_a_range_reads_as_its_ends():

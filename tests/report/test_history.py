@@ -9,8 +9,10 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.bisection.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, UntestedGaps
-from harness.model import Release, Repro, Signature, Verdict
+from harness.bisection.answer import Asked, Effort
+from harness.bisection.history import History, ReleaseRow, RowState
+from harness.model import Change, Device, Observation, Outcome, Release, Repro, Signature, Verdict
+from harness.model.boundary import Boundary
 from harness.model.verdict import Step
 from harness.question.inquiry import Inquiry, Scope
 from harness.question.releases import Plan
@@ -21,8 +23,13 @@ HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1
 REPRO = Repro(name="sale", digest="d", source="import shop\n", summary="Sells a thing.")
 
 
+RUN = Observation("key", Outcome.COMPLETED, "sale", "digest", Device.CPU)
+
+
 def step(release, verdict, reason="ran to its end", *, cached=False):
-    return Step(release, verdict, reason, f"key-{release}", cached=cached, seconds=0.0 if cached else 2.0)
+    altered = ("lib/python3.11/site-packages/till/data.py",) if verdict is Verdict.BAD else ()
+    seconds = 0.0 if cached else 2.0
+    return Step(release, verdict, reason, f"key-{release}", cached=cached, seconds=seconds, altered=altered)
 
 
 STEPS = (
@@ -30,6 +37,7 @@ STEPS = (
     step("1.0", Verdict.GOOD, cached=True),
     step("1.2", Verdict.BAD, "ValueError: no price"),
     step("1.3", Verdict.SKIP, "does not import"),
+    step("1.7", Verdict.GOOD),
 )
 
 
@@ -38,41 +46,41 @@ def row(release, state, reason="", **measured):
     return ReleaseRow(release, RowState(state), reason, "2025-01-01", f"key-{release}" if judged else "", measured)
 
 
+def boundary(older, newer, *, is_fix=False):
+    return Boundary(Change("shop", older, newer, is_fix=is_fix), sides=(RUN, RUN))
+
+
 HISTORY = History(
-    subject="shop",
-    repro="sale",
-    status=HistoryStatus.UNSURE,
-    sentence="shop with sale: broken in 1.2 only, good from 1.5.",
-    signature=Signature(exception="ValueError"),
-    windows=(BrokenWindow("1.2", "1.2", "1.0", "1.5", unsure_after=("1.3",)),),
-    unseen=(UntestedGaps(Verdict.GOOD, (("1.1",),), 1),),
-    rows=(
+    Asked("shop", REPRO, python="3.11.7", requirements=("till",), holds=("coin<2",)),
+    Signature(exception="ValueError"),
+    (boundary("1.0", "1.2"), boundary("1.2", "1.5", is_fix=True)),
+    (
         row("1.0", "good", "ran to its end", loss=1.0),
-        row("1.1", "between-good", "not run: it lies between 1.0 and 1.2"),
+        row("1.1", "left-out", "yanked: it burns"),
         row("1.2", "bad", "ValueError: no price", loss=float("nan")),
         row("1.3", "skip", "does not import"),
-        row("1.4", "left-out", "yanked: it burns"),
         row("1.5", "good", "ran to its end", loss=1.5),
+        row("1.6", "between-good", "not run: it lies between 1.5 and 1.7"),
+        row("1.7", "good", "ran to its end"),
     ),
-    steps=STEPS,
-    notes=("1.1 lies between good runs and was not run.",),
-    altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)},
-    python="3.11.7",
+    STEPS,
     platform="linux-x86_64",
-    probes=3,
+    effort=Effort(3),
 )
 
 
 def hostile():
     """A history in which every text tries to break out."""
     rows = tuple(evolve(row, reason=HOSTILE, measured={HOSTILE: 1.0}) for row in HISTORY.rows)
-    return evolve(HISTORY, sentence=HOSTILE, notes=(HOSTILE,), rows=rows, advice=HOSTILE, drift={"1.0": (HOSTILE,)})
+    steps = tuple(evolve(step, reason=HOSTILE, drift=(HOSTILE,)) for step in HISTORY.steps)
+    asked = evolve(HISTORY.asked, subject=HOSTILE, typed=(HOSTILE,))
+    return evolve(HISTORY, asked=asked, rows=rows, steps=steps)
 
 
 @pytest.fixture
 def made(interpreter):
     """The plan of a history of five releases."""
-    releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
+    releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 2, 3, 5, 6, 7))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
     return Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
 
@@ -109,31 +117,30 @@ def page(browser, content, tmp_path):
 
 def test_markdown_has_windows_picture_and_reasons(content):
     text = content().markdown()
-    assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5.**")
-    assert "[GgBSxG]  1.0 to 1.5" in text
+    assert text.startswith("**shop with sale: broken in 1.2 only, good from 1.5. Not sure where it ended")
+    assert "[GxBSGgG]  1.0 to 1.7" in text
     assert "`1.2`: `till/data.py`" in text
     assert "| `1.0` | `1.2` | `1.2` | `1.5` | 1.3 may be broken too, and could not be judged |" in text
     assert "| 3 | `1.3` | skipped | `does not import` | 2.0 s | `key-1.3` |" in text
-    assert "`1.4`: yanked: it burns" in text
+    assert "`1.1`: yanked: it burns" in text
     assert "- Held: coin&lt;2" in text
     assert "known already" in text
 
 
 @pytest.mark.parametrize(
-    ("window", "words"),
+    ("dropped", "words"),
     [
-        (BrokenWindow("1.2", "1.3", "1.1", "1.4"), "certain: its neighbours were run"),
-        (BrokenWindow("1.2", "1.3", "1.1", "1.5", left_out={"1.4": "yanked"}), "certain among the releases that were"),
-        (BrokenWindow("1.2", "1.3", None, "1.4"), "certain in this range, which has no good run before it"),
-        (BrokenWindow("1.2", "1.3"), "certain in this range, which has no good run before or after it"),
-        (
-            BrokenWindow("1.2", "1.3", "1.0", "1.4", ("1.1",)),
-            "1.1 may be the first broken one, and could not be judged",
-        ),
+        ({"1.1", "1.3"}, "certain: its neighbours were run"),
+        ({"1.3"}, "certain among the releases that were tried"),
+        ({"1.0", "1.1", "1.3"}, "certain in this range, which has no good run before it"),
+        ({"1.0", "1.1", "1.3", "1.5", "1.6", "1.7"}, "certain in this range, which has no good run before or after it"),
+        (set(), "1.3 may be broken too, and could not be judged"),
     ],
 )
-def test_a_window_says_how_sure_it_is(content, window, words):
-    made = content(evolve(HISTORY, windows=(window,)))
+def test_a_window_says_how_sure_it_is(content, dropped, words):
+    rows = tuple(row for row in HISTORY.rows if row.release not in dropped)
+    boundaries = tuple(one for one in HISTORY.boundaries if not dropped.intersection(one.ends))
+    made = content(evolve(HISTORY, rows=rows, boundaries=boundaries))
     assert made.content["windows"][0][1].startswith(words)
 
 
@@ -147,7 +154,11 @@ def test_text_cannot_break_out_in_markdown(content):
 
 
 def test_private_data_is_in_no_text(content):
-    made = content(evolve(HISTORY, sentence="a secret-word"), "secret-word", Private({"secret-word": "<secret>"}))
+    made = content(
+        evolve(HISTORY, asked=evolve(HISTORY.asked, subject="secret-word")),
+        "secret-word",
+        Private({"secret-word": "<secret>"}),
+    )
     assert "secret-word" not in made.html() + made.markdown()
 
 
@@ -170,15 +181,16 @@ def test_each_release_has_a_cell_that_opens_its_log(page):
     cells = opened.query_selector_all(".range .cell")
     assert [cell.inner_text().split() for cell in cells] == [
         ["G", "1.0"],
-        ["g", "1.1"],
+        ["x", "1.1"],
         ["B", "1.2"],
         ["S", "1.3"],
-        ["x", "1.4"],
         ["G", "1.5"],
+        ["g", "1.6"],
+        ["G", "1.7"],
     ]
-    assert cells[1].get_attribute("title") == "1.1, 2025-01-01: not run: it lies between 1.0 and 1.2"
-    assert "left out (yanked: it burns)" in cells[4].get_attribute("title")
-    assert [cell.get_attribute("href") is not None for cell in cells] == [True, False, True, True, False, True]
+    assert cells[5].get_attribute("title") == "1.6, 2025-01-01: not run: it lies between 1.5 and 1.7"
+    assert "left out (yanked: it burns)" in cells[1].get_attribute("title")
+    assert [cell.get_attribute("href") is not None for cell in cells] == [True, False, True, True, True, False, True]
     log = opened.get_by_text("the log of 1.2")
     assert not log.is_visible()
     cells[2].click()
@@ -209,7 +221,7 @@ def test_a_record_is_the_json_of_the_history_with_its_question(made):
     rows = {row["release"]: row for row in kept["releases"]}
     assert rows["1.2"]["measured"] == {"loss": None}
     assert rows["1.2"]["reason"] == "ValueError: <secret>"
-    assert rows["1.1"]["observation"] is None
+    assert rows["1.6"]["observation"] is None
 
 
 def test_a_finer_scan_replaces_the_record(made):

@@ -20,7 +20,6 @@ from harness.search import (
     Noise,
     Reading,
     Trial,
-    WindowScan,
     readings_of,
 )
 from harness.search.numbers import _rank_of_two, effect_of
@@ -225,13 +224,6 @@ def test_a_position_whose_further_runs_are_lost_is_skipped():
     seen = drive(grid, lambda trial: None if trial.attempt else 12.0)
     assert 2 < len(seen) < 12
     assert grid.result == {0: Verdict.SKIP}
-
-
-def test_a_scan_by_a_number_sees_windows_through_noise():
-    dice = Random(4)
-    scan = WindowScan(20, max_gap=1)
-    drive(scan, lambda trial: (12.0 if 5 <= trial.position < 9 else 8.0) + dice.uniform(-1.9, 1.9), lanes=2)
-    assert [(w.first_bad, w.last_bad) for w in scan.result.windows] == [(5, 8)]
 
 
 def test_the_interval_of_the_median_is_that_of_the_sign_test():
