@@ -397,7 +397,7 @@ class _Question(Resolver):
                 *self.uv.offering(attempt.links),
                 python=self.interpreter.path,
                 folder=here,
-                preferences=as_preferences(self.near) if self.near is not None else "",
+                preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",
             )
         if answer.returncode != 0:
             return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
