@@ -16,8 +16,8 @@ from harness.model import Verdict
 from harness.model.culprit import Proof
 
 LATE = "the time was over"
-_LIKELY_NEEDS = 4  # that are tried alone first
-_SAME_FILE, _DECLARES = 6.0, 4.0
+_LIKELY_NEEDS = 10  # that are tried alone first
+_MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
 
 @frozen
@@ -170,7 +170,7 @@ def choices_of_needs(search: LineSearch, core: Candidate) -> Choices:
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
     edits = search.edits
-    weight = search.weights.get(unit, 1.0)
+    weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
     if not edits.is_region(unit):
         return weight
     path, function = edits.path_of(unit), edits.function(unit)

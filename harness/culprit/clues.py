@@ -158,7 +158,8 @@ class _Scale:
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
-        return weight
+        # Without this and the depth of frames, `harness bisect transformers` tries 22 sets for its lines instead of 2.
+        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 
     def _of_whole(self, unit: Unit) -> float:
         if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:
@@ -191,10 +192,14 @@ class _Scale:
         newer_failed = self.clues.sides.after.observation.exception is not None
         lines = new if newer_failed else old
         name = function.rpartition(".")[2]
-        frames = [frame for frame in self.frames if frame.file in (path, self.edits.homes.get(path))]
-        if any(lines[0] <= frame.line <= lines[1] for frame in frames):
-            return _RAISED_HERE
-        return _IN_TRACEBACK if any(frame.function == name for frame in frames) else 1.0
+        best = 1.0
+        for depth, frame in enumerate(self.frames):
+            if frame.file == path or frame.file == self.edits.homes.get(path):
+                if lines[0] <= frame.line <= lines[1]:
+                    best = max(best, _RAISED_HERE / (1 + 0.2 * depth))
+                elif frame.function == name:
+                    best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
+        return best
 
 
 def _words_of(sides: Sides) -> frozenset[str]:
