@@ -32,7 +32,7 @@ class Probe:
     independent (see `seed_of`); `hash_seed` repeats those of a known run. The combination is resolved near the lock
     `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
     names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
-    as it is; its runs are never taken from the store. A run that is to be claimed is `fresh`: it is not forked.
+    as it is; its runs are never taken from the store. A run that will be claimed is `fresh`: it is not forked.
     """
 
     repro: Repro

@@ -1,4 +1,4 @@
-"""The state of a watch: how each cell stood at the end of each night, and the causes that follow from these nights.
+"""The state of a watch: the status of each cell at the end of each night, and the causes that follow from these nights.
 
 `nights/` of the results folder has one JSON file per night and matrix. `compare` says what broke since earlier nights,
 is still broken, was fixed, or can't be judged. A cause is an answer; the state has only its id, in the cells that it

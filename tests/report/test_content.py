@@ -37,7 +37,7 @@ def test_every_answer_can_be_rendered(style, answer):
     assert answer.answer.subject in text
 
 
-def test_what_changed_beside_the_culprit_and_what_was_left_out_is_told():
+def test_the_report_names_what_changed_beside_the_culprit_and_what_was_left_out():
     text = Page.markdown(report_page(KEPT))
     assert "- **also installed differently**: coin 0.9 -&gt; 1.0" in text
     assert "- **also changed with 1.1**: coin 1.0 -&gt; 0.9 (not held)" in text

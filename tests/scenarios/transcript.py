@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 from scenario import Played, Stage
@@ -14,7 +15,7 @@ _VARIES = (
     (re.compile(r"\b[0-9a-f]{20}\b"), "KEY"),
     (re.compile(r"\b[0-9a-f]{10}(?=\.(html|md))"), "ID"),
     (re.compile(r"(Python:? 3\.)\d+\.\d+"), r"\1x"),
-    (re.compile(r"(--python 3\.)\d+"), r"\1x"),
+    (re.compile(rf"(--python 3\.){sys.version_info.minor}\b"), r"\1x"),
     (re.compile(r"\b(linux|macos)-\w+"), "PLATFORM"),
     (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:HASH"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
