@@ -66,7 +66,7 @@ def test_the_table_of_faults_names_tests_that_exist():
     names: list[tuple[Path, str]] = []
     path = Path()
     for code in re.findall(r"`([^`]+)`", (HERE / "docs" / "faults.md").read_text(encoding="utf-8")):
-        if found := re.fullmatch(r"(tests/[\w/]+\.py)(?:::(test_\w+))?", code):
+        if found := re.fullmatch(r"(tests/[\w/]+\.(?:py|toml))(?:::(test_\w+))?", code):
             path = HERE / found[1]
             names.append((path, found[2] or ""))
         elif found := re.fullmatch(r"(?:::)?(test_\w+)", code):
