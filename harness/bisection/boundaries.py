@@ -160,12 +160,12 @@ def status_of(searched: Searched) -> Status:
 
 def _is_end_unjudged(searched: Searched) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
-    axis, result = searched.line, searched.search.result
+    line, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
     moved = next((one for one in result.moved_ends if one.end is about), None)
     if moved is None:
         return False
-    if (axis.bad if about is Verdict.BAD else axis.good) is not None:
+    if (line.bad if about is Verdict.BAD else line.good) is not None:
         return True
     runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
     return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
@@ -182,16 +182,16 @@ def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
 def boundary_of(
     searched: Searched, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
 ) -> Boundary:
-    """Return what the search over a line found; without `candidates` they are the names of its axis.
+    """Return what the search over a line found; without `candidates` they are the names of its line.
 
     `left_out` maps candidates of the range that were not tried to the reason.
     """
-    axis, record, result = searched.line, searched.record, searched.search.result
+    line, record, result = searched.line, searched.record, searched.search.result
 
-    older, newer = (axis.names[position] for position in result.boundary) if result.boundary else (None, None)
+    older, newer = (line.names[position] for position in result.boundary) if result.boundary else (None, None)
     boundary = Boundary(
-        Change(axis.subject, older, newer, axis.unit, axis.find_fix),
-        candidates=candidates or tuple(map(Candidate, axis.names)),
+        Change(line.subject, older, newer, line.unit, line.find_fix),
+        candidates=candidates or tuple(map(Candidate, line.names)),
         suspects=searched.suspects,
         sides=searched.sides,
         steps=tuple(record.steps),

@@ -146,8 +146,8 @@ class PackageSearch:
         if line is None:
             suspects = (change.after,) if change.after else ()
             return Culprit(Boundary(change, suspects=suspects)), ()
-        axis, releases, left_out = line
-        span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
+        candidates, releases, left_out = line
+        span = f"{name}, from {candidates.names[0]} to {candidates.names[-1]}"
         judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
         scope = evolve(
             self.bad.scope,
@@ -156,12 +156,12 @@ class PackageSearch:
             requirements=tuple(text for text in self.bad.requirements if text != name),
         )
         on_line = search_line(
-            ProbedLine(axis, judge, observer.prober, observer.lanes, observer.reporter, observer.policy.noise),
+            ProbedLine(candidates, judge, observer.prober, observer.lanes, observer.reporter, observer.policy.noise),
             scope,
             observer.index,
-            (f"{counted(len(axis.names), 'release')} of {span}: which broke it?", ()),
+            (f"{counted(len(candidates.names), 'release')} of {span}: which broke it?", ()),
             self._below,
-            known=self._likely(axis, judge),
+            known=self._likely(candidates, judge),
             repeating=observer.repeating(self.judge) if observer.is_flaky else None,
         )
         searched, below = on_line.searched, on_line.findings
@@ -220,20 +220,20 @@ class PackageSearch:
         days = (self.bad.until, self.good.until)
         return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
-    def _likely(self, axis: Line, judge: FailureJudge) -> dict[Trial, Observation]:
+    def _likely(self, candidates: Line, judge: FailureJudge) -> dict[Trial, Observation]:
         """Run both sides of each step to another major version, from the newest on, until one is not bad.
 
         Most changes come with such a step. Of many steps only the newest is run: a bisection takes fewer runs then.
         """
-        count = len(axis.names)
+        count = len(candidates.names)
         if count <= _FEW or self.observer.is_flaky:
             return {}
-        major = [Version(name).major for name in axis.names]
+        major = [Version(name).major for name in candidates.names]
         steps = [at for at in range(1, count) if major[at] != major[at - 1]]
         found: dict[Trial, Observation] = {}
         few = steps if len(steps) <= _STEPS else steps[-1:]
         for position in [position for at in reversed(few) for position in (at, at - 1)]:
-            run = self.observer.observe(axis.label_of(Trial(position)), axis.probe(Trial(position)), judge)
+            run = self.observer.observe(candidates.label_of(Trial(position)), candidates.probe(Trial(position)), judge)
             found[Trial(position)] = run
             if judge(run).verdict is not Verdict.BAD:
                 break

@@ -74,7 +74,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     minors = tuple(python.minor for python in pythons)
     newest = pythons[-1]
     scope, depth = newest.scope, newest.inquiry.depth
-    axis = Line(
+    candidates = Line(
         SUBJECT,
         minors,
         lambda trial: pythons[trial.position].probe(trial.attempt),
@@ -96,7 +96,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     judge = Judge(scope.repro.signature, session.store)
     probers = Probers({one.scope.python: one.session.prober for one in pythons})
     with session.lanes(scope.device, scope.repro) as lanes:
-        line = ProbedLine(axis, judge, probers, lanes, session.reporter, question.policy.noise)
+        line = ProbedLine(candidates, judge, probers, lanes, session.reporter, question.policy.noise)
         announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
         found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
     named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))

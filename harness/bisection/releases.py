@@ -40,9 +40,9 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     prober, policy = session.prober, plan.question.policy
-    axis = Line(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
+    candidates = Line(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
-    line = ProbedLine(axis, judge, prober, lanes, session.reporter, policy.noise)
+    line = ProbedLine(candidates, judge, prober, lanes, session.reporter, policy.noise)
 
     def find(trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
         return find_culprit(trials, sides, plan.question.depth)

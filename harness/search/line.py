@@ -32,13 +32,12 @@ from harness.search.protocol import (
     record,
     state_of,
 )
-from harness.search.survey import Stage, Survey, cut_around, gaps_of, runs_to_close, survey
+from harness.search.survey import Stage, Survey, check_ends, cut_around, gaps_of, runs_to_close, survey
 
 _MOST = 160  # runs of a flaky bug; more than any change from 0 to 0.2 among 100 releases takes (flaky_search.py)
 _MOST_AGAIN = 16  # repetitions while nothing disagrees, so that the search ends whatever the confidence
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
-# At a rate of 0.3, 99 % would have failed in so many runs.
-PASSES = 12  # of the bad end of a flaky bug, that show that there is none
+PASSES = 12  # of the bad end show that there is no flaky bug: at a rate of 0.3, 99 % would have failed
 _FAILURES = 3  # failures that are enough to show that nothing older is good
 _DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
 
@@ -75,7 +74,7 @@ class LineSearch:
         sure: bool = True,
         proofs: tuple[int, int] = (0, 0),
     ) -> None:
-        _check(count, good, bad, find_fix=find_fix)
+        check_ends(count, good, bad, find_fix=find_fix)
         self._count = count
         self._find_fix = find_fix
         self._steps = good is None and not find_fix
@@ -496,18 +495,6 @@ class LineSearch:
         left = -sum(w * math.log2(w) for w in cuts if w > 0) + math.log2(1 / (1 - self._confidence))
         bits = max(self._worths(), default=0.0)
         return max(1, min(_MOST - len(self._verdicts), math.ceil(left / bits) if bits > 0 else _MOST))
-
-
-def _check(count: int, good: int | None, bad: int | None, *, find_fix: bool) -> None:
-    if count < 1:
-        raise ValueError("a search over a line needs at least one position")
-    for end in (good, bad):
-        if end is not None and not 0 <= end < count:
-            raise ValueError(f"position {end} is not between 0 and {count - 1}")
-    if good is not None and bad is not None and (good <= bad if find_fix else good >= bad):
-        raise ValueError(
-            f"good {good} and bad {bad} are in the wrong order to find a {'fix' if find_fix else 'regression'}"
-        )
 
 
 _NOTHING = Evidence.of(1, (), PRIOR)

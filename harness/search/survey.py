@@ -162,3 +162,16 @@ def _centre(gaps: Sequence[range]) -> int:
 
 def _distance(gap: range, centre: int) -> int:
     return abs(gap.start + gap.stop - 1 - centre)
+
+
+def check_ends(count: int, good: int | None, bad: int | None, *, find_fix: bool) -> None:
+    """Raise ValueError if there are no positions, or an end is out of range or on the wrong side of the other."""
+    if count < 1:
+        raise ValueError("a search over a line needs at least one position")
+    for end in (good, bad):
+        if end is not None and not 0 <= end < count:
+            raise ValueError(f"position {end} is not between 0 and {count - 1}")
+    if good is not None and bad is not None and (good <= bad if find_fix else good >= bad):
+        raise ValueError(
+            f"good {good} and bad {bad} are in the wrong order to find a {'fix' if find_fix else 'regression'}"
+        )
