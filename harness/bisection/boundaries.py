@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.model import Observation
     from harness.probing.probe import Probe, Probing
-    from harness.question.inquiry import Scope
+    from harness.question.question import Scope
     from harness.search import Trial
 
 

@@ -15,8 +15,8 @@ from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
-from harness.question.question import End, EndKind
-from harness.question.worlds import end_words
+from harness.question.request import End, EndKind
+from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
 
 
@@ -375,7 +375,7 @@ def _label(culprit: Culprit) -> str:
 
 
 def _workaround(answer: Answer) -> str:
-    """The constraints; between two worlds also whether the newest packages that they allow were run."""
+    """The constraints; between two sets of packages also whether the newest packages that they allow were run."""
     if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"

@@ -14,7 +14,7 @@ from harness.bisection.history import History, ReleaseRow, RowState
 from harness.model import Change, Device, Observation, Outcome, Release, Repro, Signature, Verdict
 from harness.model.boundary import Boundary
 from harness.model.verdict import Step
-from harness.question.inquiry import Inquiry, Scope
+from harness.question.question import Question, Scope
 from harness.question.releases import Plan
 from harness.redact import Private
 from harness.report.history import history_id, history_page
@@ -82,7 +82,7 @@ def made(interpreter):
     """The plan of a history of five releases."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 2, 3, 5, 6, 7))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    return Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
+    return Plan(Question("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
 
 
 @pytest.fixture
