@@ -34,9 +34,9 @@ from harness.environment.workspace import (
     check_ours,
     claimed_folder,
     held_lock,
-    write_mark,
     remove_abandoned,
     site_packages,
+    write_mark,
 )
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note

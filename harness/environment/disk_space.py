@@ -203,11 +203,8 @@ def remove_leftovers(workspace: Workspace) -> None:
 
 
 def _stores(workspace: Workspace) -> list[WheelStore]:
-    return [
-        WheelStore(workspace, folder.name)
-        for folder in workspace.wheels.iterdir()
-        if folder.is_dir() and not folder.is_symlink()
-    ]
+    folders = [folder for folder in workspace.wheels.iterdir() if folder.is_dir() and not folder.is_symlink()]
+    return [WheelStore(workspace, folder.name) for folder in folders]
 
 
 def own_bytes(

@@ -92,7 +92,7 @@ class Workspace:
         workspace = cls.default()
         root, tag = workspace.root, workspace.root / _TAG
         try:
-            if not _is_tagged(tag) and workspace._is_used() and not _is_tagged(tag):  # another process may have begun
+            if not _is_tagged(tag) and _is_used(root) and not _is_tagged(tag):  # another process may have begun
                 raise UserMistake(
                     f"{root} has files that are not of the harness's cache", hint="HARNESS_CACHE_DIR takes a new folder"
                 )
@@ -105,12 +105,6 @@ class Workspace:
             raise UserMistake(f"{linked} is a link", hint="HARNESS_CACHE_DIR puts the whole cache elsewhere")
         return workspace
 
-    def _is_used(self) -> bool:
-        """Whether the folder has entries other than those of a cache that an older harness left without a mark."""
-        names = {path.name for path in self.root.iterdir()} if self.root.exists() else set()
-        names = {name for name in names if not name.startswith((_TAG, f".{_TAG}"))}
-        return bool(names) and not (names <= _FOLDERS and (self.root / "locks" / "wheels.lock").is_file())
-
 
 _FOLDERS = {name for name, value in vars(Workspace).items() if isinstance(value, _Folder)}
 
@@ -119,6 +113,13 @@ def _is_tagged(tag: Path) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return tag.read_text(encoding="utf-8", errors="replace") == _TAGGED
     return False
+
+
+def _is_used(root: Path) -> bool:
+    """Whether a folder has other entries than a cache that an older harness left without a mark."""
+    names = {path.name for path in root.iterdir()} if root.exists() else set()
+    names = {name for name in names if not name.startswith((_TAG, f".{_TAG}", "lost+found"))}
+    return bool(names) and not (names <= _FOLDERS and (root / "locks" / "wheels.lock").is_file())
 
 
 class _Kept:
