@@ -117,7 +117,7 @@ def _is_optional(wanted: object) -> bool:
 
 
 def text_to_read(path: Path, what: str, mistake: type[UserMistake]) -> str:
-    """Return the text of a file that the user named; `what` it is ("the repro") is told. Raises `mistake`."""
+    """Return the text of a file that the user named; raises `mistake` if it can't be read, with `what` it is."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:

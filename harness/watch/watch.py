@@ -22,7 +22,7 @@ from harness.probing import Judge, Probe
 from harness.question.question import Question
 from harness.question.request import End, EndKind, Policy, QuestionKind
 from harness.report.answer import write_reports
-from harness.report.archive import kept_answer
+from harness.report.archive import stored_answer
 from harness.watch.state import (
     CellState,
     CellStatus,
@@ -245,7 +245,7 @@ class Watch:
             answer = evolve(answer, sentence=sentence)
         self._note(answer.sentence)
         if self.past.archive.known(answer.cause) is None:
-            write_reports(self.sessions.store, evolve(kept_answer(answer, self.start), id=answer.cause))
+            write_reports(self.sessions.store, evolve(stored_answer(answer, self.start), id=answer.cause))
         return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
 
     def _known(self, pattern: str, older: Lock, newer: Lock) -> str:
