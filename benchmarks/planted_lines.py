@@ -43,7 +43,7 @@ from harness.model import Device, Verdict
 from harness.model.culprit import Level
 from harness.probing import Prober
 from harness.probing.lanes import Lanes
-from harness.question.inquiry import Inquiry
+from harness.question.question import Question
 from harness.question.releases import make_plan
 from harness.question.repros import find_repro
 from harness.session import Session
@@ -153,7 +153,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
     prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
-    question = Inquiry("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
+    question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
     plan = make_plan(question, index=index, interpreter=interpreter, device=Device.CPU)
     lanes = Lanes(1)
     begun = time.monotonic()

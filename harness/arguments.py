@@ -35,7 +35,7 @@ class Trait(enum.StrEnum):
     """What a question may be, so that an option does not apply to it."""
 
     RELEASES = "releases of one package"
-    WORLDS = "two sets of packages"
+    PACKAGES = "two sets of packages"
     COMMITS = "commits"
     PYTHONS = "Pythons"
     SCRIPT = "a repro"

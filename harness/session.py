@@ -111,7 +111,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
 
     Raises `UserMistake` if no such Python is found.
     """
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     remove_leftovers(workspace)
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter)

@@ -111,7 +111,7 @@ class Settings:
         "--as-of",
         "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
-        not_for=(Trait.WORLDS,),
+        not_for=(Trait.PACKAGES,),
     )
     device: str = _question(
         "auto", "--device", "Where the repro runs.", choices=("auto", "cpu", "cuda", "emulated"), shown_default=True

@@ -18,8 +18,8 @@ from harness.model.verdict import Step
 from harness.redact import everywhere
 
 if TYPE_CHECKING:
-    from harness.question.inquiry import Scope
-    from harness.question.question import End
+    from harness.question.question import Scope
+    from harness.question.request import End
 
 
 SCHEMA = 4

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.model import Observation
     from harness.probing.probe import Probe, Probing
-    from harness.question.inquiry import Scope
+    from harness.question.question import Scope
     from harness.search import Trial
 
 
@@ -167,7 +167,7 @@ def _is_end_unjudged(searched: Searched) -> bool:
         return False
     if (line.bad if about is Verdict.BAD else line.good) is not None:
         return True
-    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
+    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.given)
     return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 

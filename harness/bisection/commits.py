@@ -39,19 +39,19 @@ from harness.model.lock import AsOf
 from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.question import End, EndKind
 from harness.question.releases import releases_on_line, scope_of, told_holds
+from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
 if TYPE_CHECKING:
-    from harness.question.inquiry import Inquiry, Scope
-    from harness.question.question import Policy
+    from harness.question.question import Question, Scope
+    from harness.question.request import Policy
     from harness.repository.git import Repository
     from harness.session import Session
 
 
-def ask_commits(session: Session, question: Inquiry) -> Answer:
+def ask_commits(session: Session, question: Question) -> Answer:
     """Search the commits between two ends.
 
     Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
@@ -137,7 +137,7 @@ class CommitRange:
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 
-def find_range(session: Session, question: Inquiry) -> CommitRange:
+def find_range(session: Session, question: Question) -> CommitRange:
     """Find the range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
     url = _own_repository(session, question) if question.policy.git == "auto" else ""
     repository = open_repository(question.policy.git, url, session.workspace.clones)
@@ -161,7 +161,7 @@ def find_range(session: Session, question: Inquiry) -> CommitRange:
     return CommitRange(repository, older, newer, base)
 
 
-def _own_repository(session: Session, question: Inquiry) -> str:
+def _own_repository(session: Session, question: Question) -> str:
     """Return the URL of the repository in the metadata of the subject's newest release, "" for none.
 
     Installs that release without its dependencies.
@@ -183,7 +183,7 @@ def _own_repository(session: Session, question: Inquiry) -> str:
     return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
 
 
-def _usable(session: Session, question: Inquiry) -> tuple[Release, ...]:
+def _usable(session: Session, question: Question) -> tuple[Release, ...]:
     """Return the releases of the subject that can be installed on this machine."""
     releases = session.index.releases(normalized_name(question.subject))
     return releases_on_line(releases, question, session.interpreter, (None, None))[0]
@@ -203,7 +203,7 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
         raise BadRepository(f"{repository.folder} has no tag for {subject} {end.text}", hint=error.hint) from error
 
 
-def _base(session: Session, question: Inquiry, repository: Repository, newer: Commit) -> tuple[Release, str]:
+def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
     """Return the newest installable release with a tag up to a commit, and the hash of the tagged commit."""
     subject = normalized_name(question.subject)
     tagged = tagged_up_to(repository, subject, newer.sha)
@@ -217,7 +217,7 @@ def _base(session: Session, question: Inquiry, repository: Repository, newer: Co
     return newest, tagged[newest.version][1]
 
 
-def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Inquiry) -> CommitSource:
+def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Question) -> CommitSource:
     """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
 
     To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
@@ -272,7 +272,7 @@ def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
     return resolution.lock
 
 
-def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Inquiry, commit: Commit) -> Combination:
+def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Question, commit: Commit) -> Combination:
     """Combine the base release with the requirements that a commit declares.
 
     The date is `day`; with "era" it is the day of the commit itself, and the base release is only held.

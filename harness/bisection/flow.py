@@ -1,4 +1,4 @@
-"""Answers a question between two worlds: run the ends, find what newly fails, find each culprit, verify what helps.
+"""Answers a question between two sets of packages: its ends, what newly fails, each culprit, and what helps.
 
 Days are not bisected, because a day is only a name for its packages: a bisection over some hundred upload times would
 take more runs before it named a package.
@@ -33,11 +33,11 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
-from harness.question.inquiry import Inquiry
-from harness.question.question import TODAY, EndKind, Ends, newest_end
+from harness.question.package_set import Way
+from harness.question.question import Question
 from harness.question.releases import scope_of
-from harness.question.snapshot import Way
-from harness.question.worlds import World, Worlds
+from harness.question.request import TODAY, EndKind, Ends, newest_end
+from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from harness.session import Session
@@ -47,39 +47,39 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def ask_between(session: Session, question: Inquiry) -> tuple[Answer, Retry]:
-    """Answer a question between two worlds: days, lock files, environments, or releases under a test suite.
+def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
+    """Answer a question between two sets of packages: days, lock files, environments, or releases under a test suite.
 
     Also returns how to ask again where nothing was found.
 
     Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     if question.bad is None:
-        raise ValueError("the bad end of a question between worlds is known")
+        raise ValueError("the bad end of a question between two sets of packages is known")
     ends = Ends(question.good, question.bad)
-    worlds, why = worlds_of(session, question)
-    if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
+    snapshots, why = snapshots_of(session, question)
+    if not snapshots.scope.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
             "no requirements are known, so no upgrade can have broken it",
             hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    own = worlds.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    own = snapshots.required() if good is None and bad.text == TODAY and question.as_of is None else None
     if own is not None:
-        worlds, bad = own[0], own[1].end
+        snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
     headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
     session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
-    good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
-    with session.lanes(worlds.scope.device, question.repro) as lanes:
+    good_snapshot, bad_snapshot = (None, evolve(own[1], told=())) if own is not None else snapshots.both(ends)
+    with session.lanes(snapshots.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
-        both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
+        both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
         return Between(both, question).run()
 
 
-def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
-    """Return what makes the worlds of a question's ends, and a sentence about the device that was chosen."""
+def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
+    """Return what makes the snapshots of a question's ends, and a sentence about the device that was chosen."""
     device, why = session.device_for(question.repro)
     subject = normalized_name(question.subject) if question.subject else ""
     requirements = merged_requirements(question.repro.dependencies, question.with_)
@@ -89,15 +89,15 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
     scope = scope_of(question, session.interpreter.version, device, subject)
     scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of)
-    return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
+    return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
 
 @define
 class Between:
-    """One question between the worlds of its two ends; the fields are what is known of the answer so far."""
+    """One question between the snapshots of its two ends; the fields are what is known of the answer so far."""
 
     ends: BothEnds
-    question: Inquiry
+    question: Question
     failures: list[Failure] = field(factory=list, init=False)
     bounds: dict[str, Boundary] = field(factory=dict, init=False)
     verified_by: Observation | None = field(default=None, init=False)
@@ -129,7 +129,7 @@ class Between:
             ends.check_different(ends.good)
         if not ends.run_bad():
             named = set(map(name_of, self.question.with_))
-            limits = tuple(text for text in ends.worlds.limits_of(ends.bad) if name_of(text) not in named)
+            limits = tuple(text for text in ends.snapshots.limits_of(ends.bad) if name_of(text) not in named)
             self.compared = Comparison(tuple(ends.bad_runs[-1:]))
             answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
         else:
@@ -250,7 +250,7 @@ class Between:
 
     # -- failures and their culprits
 
-    def _explain(self, groups: Groups, good: World) -> Groups:
+    def _explain(self, groups: Groups, good: Snapshot) -> Groups:
         """Find the culprits of what newly fails, and those that only show once these are held back.
 
         Returns what still fails with the constraints.
@@ -301,7 +301,7 @@ class Between:
             raise self._faults[0]
         return groups
 
-    def _verify(self, groups: Groups, bad: World) -> Observation:
+    def _verify(self, groups: Groups, bad: Snapshot) -> Observation:
         """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
 
         Returns the first run that fails, or else the last one.

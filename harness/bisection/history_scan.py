@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index, Interpreter
     from harness.probing.lanes import Lanes
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
@@ -49,7 +49,7 @@ class Range:
 
 
 def make_history_plan(
-    question: Inquiry, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
+    question: Question, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
 ) -> Plan:
     """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
     if possible with under a third of them run.
@@ -90,7 +90,7 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[Plan, History]:
+def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
     device, why = session.device_for(question.repro)
     with names_meant(question):

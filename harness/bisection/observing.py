@@ -1,4 +1,4 @@
-"""Runs the probes of a question between two worlds, and trusts a pass as far as the bug is known to be flaky.
+"""Runs the probes of a question between two sets of packages, and trusts a pass as far as the bug is known to be flaky.
 
 If a bug shows only in some runs, a single pass says little. A prober that repeats counts a run as passed only once it
 has passed often enough, and as failed at the first failure, so a search over sets needs no noise model of its own.
@@ -17,7 +17,7 @@ from harness.events import Judged, Reporter, Started, run_label
 from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
-from harness.question.question import Policy
+from harness.question.request import Policy
 from harness.search import passes_needed
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Repeating(Around):
 
 @frozen
 class Observer:
-    """Runs the probes of a question between two worlds.
+    """Runs the probes of a question between two sets of packages.
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of

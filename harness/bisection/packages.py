@@ -1,4 +1,4 @@
-"""The package and release levels between two worlds: what must be held back for a failure to go, and since when.
+"""The package and release levels between two sets of packages: what must be held back, and since when.
 
 A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely: one
 if the failure names the package that it is about.
@@ -25,9 +25,9 @@ from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, ProbedLine, Searched
+from harness.question.package_set import Versions, Way
 from harness.question.releases import releases_on_line
-from harness.question.snapshot import Versions, Way
-from harness.question.worlds import World
+from harness.question.snapshots import Snapshot
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class PackageSearch:
 
     observer: Observer
     group: Group
-    bad: World
-    good: World
+    bad: Snapshot
+    good: Snapshot
     repro: Repro
     alone: Repro
     held: Versions
@@ -92,7 +92,7 @@ class PackageSearch:
         return self.observer.observe(label, probe, self.judge)
 
     def passes(self, versions: Versions) -> Observation | None:
-        """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
+        """Run the bad snapshot with these versions held back; returns the run if the tests pass in it, else None."""
         probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)

@@ -25,14 +25,14 @@ from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, ProbedLine, Searched, left_out_words
 from harness.probing.probe import Probers
-from harness.question.inquiry import Inquiry, Scope
-from harness.question.question import End, EndKind, check_order
+from harness.question.package_set import PackageSet, Way
+from harness.question.question import Question, Scope
 from harness.question.releases import scope_of
-from harness.question.snapshot import Snapshot, Way
+from harness.question.request import End, EndKind, check_order
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:
-    from harness.question.question import Question
+    from harness.question.request import Request
 
 SUBJECT = "python"
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
@@ -43,7 +43,7 @@ class _Python:
     """One Python: the session that runs with it, the question as it is there, and what all its probes share."""
 
     session: Session
-    inquiry: Inquiry
+    question: Question
     scope: Scope
 
     @property
@@ -56,24 +56,24 @@ class _Python:
 
         With the lock of another Python, they have its versions as far as they fit.
         """
-        scope, day = self.scope, as_of(self.inquiry.as_of).moment if lock is None else None
+        scope, day = self.scope, as_of(self.question.as_of).moment if lock is None else None
         way = Way.DAY if lock is None else Way.NEAR
-        beside = Snapshot(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
+        beside = PackageSet(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
         return beside.at(self.session.prober, {}, attempt)
 
 
-def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
-    """Search the Pythons of this machine; `inquire` looks up what the question names for one Python.
+def ask_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
+    """Search the Pythons of this machine; `look_up` looks up what the question names for one Python.
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    good, bad = _minor(question.good, "--good"), _minor(question.bad, "--bad")
-    find_fix = question.policy.find_fix
+    good, bad = _minor(request.good, "--good"), _minor(request.bad, "--bad")
+    find_fix = request.policy.find_fix
     check_order(good, bad, find_fix=find_fix, key=Version)
-    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), inquire)
+    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), look_up)
     minors = tuple(python.minor for python in pythons)
     newest = pythons[-1]
-    scope, depth = newest.scope, newest.inquiry.depth
+    scope, depth = newest.scope, newest.question.depth
     candidates = Line(
         SUBJECT,
         minors,
@@ -96,17 +96,17 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     judge = Judge(scope.repro.signature, session.store)
     probers = Probers({one.scope.python: one.session.prober for one in pythons})
     with session.lanes(scope.device, scope.repro) as lanes:
-        line = ProbedLine(candidates, judge, probers, lanes, session.reporter, question.policy.noise)
-        announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
+        line = ProbedLine(candidates, judge, probers, lanes, session.reporter, request.policy.noise)
+        announced = headline, (*newest.question.told, *left_out_words(left_out))
         found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
-    named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
-    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
+    named = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
+    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.question.typed)
     answer = answer_on(found, asked, boundary_of(found.searched, left_out=left_out))
-    return evolve(answer, notes=(*newest.inquiry.told, *answer.notes))
+    return evolve(answer, notes=(*newest.question.told, *answer.notes))
 
 
 def _pythons(
-    session: Session, given: Sequence[str], inquire: Callable[[Session], Inquiry]
+    session: Session, given: Sequence[str], look_up: Callable[[Session], Question]
 ) -> tuple[tuple[_Python, ...], dict[str, str]]:
     """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
     first, last = given if len(given) == 2 else (_MINORS[0], _MINORS[-1])
@@ -122,10 +122,10 @@ def _pythons(
                 raise
             left_out[minor] = f"not on this machine; uv python install {minor} installs it"
             continue
-        inquiry = inquire(one)
-        repro, version = inquiry.repro, one.interpreter.version
+        question = look_up(one)
+        repro, version = question.repro, one.interpreter.version
         if meets(repro.requires_python, version):
-            found.append(_Python(one, inquiry, scope_of(inquiry, version, one.device_for(repro)[0], SUBJECT)))
+            found.append(_Python(one, question, scope_of(question, version, one.device_for(repro)[0], SUBJECT)))
         elif minor in given:
             raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
         else:

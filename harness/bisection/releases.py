@@ -14,18 +14,18 @@ from harness.culprit.descent import find_culprit
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge
 from harness.probing.line import Line, ProbedLine, Searched, left_out_words
-from harness.question.question import release_end
 from harness.question.releases import Plan, find_anchor, make_plan
+from harness.question.request import release_end
 
 if TYPE_CHECKING:
     from harness.culprit.proofs import Trials
     from harness.culprit.sides import Sides
     from harness.probing.lanes import Lanes
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
-def ask_releases(session: Session, question: Inquiry) -> Answer:
+def ask_releases(session: Session, question: Question) -> Answer:
     """Answer a question between releases of its subject.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.

@@ -15,8 +15,8 @@ from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
-from harness.question.question import End, EndKind
-from harness.question.worlds import end_words
+from harness.question.request import End, EndKind
+from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
 
 
@@ -79,7 +79,7 @@ def _outermost(boundary: Boundary) -> tuple[str, str]:
 def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
     return tuple(
-        f"{names[end.asked]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
+        f"{names[end.given]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
     )
 
@@ -174,7 +174,7 @@ def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signat
     """Say why the answer is open: the end that it is about could not be judged."""
     is_about_bad = result.status is BisectionStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
-    name, used = (boundary.candidates[position].version for position in (end.asked, end.used))
+    name, used = (boundary.candidates[position].version for position in (end.given, end.used))
     reason = next((step.reason for step in boundary.steps if step.release == name), "")
     subject = subject_of(boundary)
     why = _otherwise(boundary, name, reason, signature) or f"{subject} {name} could not be tested: {reason}"
@@ -375,7 +375,7 @@ def _label(culprit: Culprit) -> str:
 
 
 def _workaround(answer: Answer) -> str:
-    """The constraints; between two worlds also whether the newest packages that they allow were run."""
+    """The constraints; between two sets of packages also whether the newest packages that they allow were run."""
     if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"

@@ -29,7 +29,7 @@ from harness.model import Verdict
 from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy, Question
+from harness.question.request import Policy, Request
 from harness.report.commands import asked_for
 from harness.run.process import pause
 from harness.settings import Settings
@@ -138,7 +138,7 @@ def bisect(
     harness bisect python --run pytest
     harness bisect matplotlib --repro plot.py --ask
     """
-    question = Question(**asked, policy=policy, project=project)
+    request = Request(**asked, policy=policy, project=project)
     if policy.ask and not sys.stdin.isatty():
         raise UserMistake("--ask needs a terminal at which you judge each run")
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
@@ -146,7 +146,7 @@ def bisect(
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
         typed = (CONSTRAINTS,) if constraints is not None else ()
-        answer, reports = kept_answer(question, settings, reporter, typed, person)
+        answer, reports = kept_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
         click.echo(to_json(json_of(answer)))

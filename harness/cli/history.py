@@ -22,7 +22,7 @@ from harness.cli.options import (
 from harness.cli.search_options import scan_options
 from harness.cli.written import short
 from harness.model.text import to_json
-from harness.question.question import Policy, Question
+from harness.question.request import Policy, Request
 from harness.settings import Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
@@ -65,9 +65,9 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    question = Question(subject, repro, run, policy=policy)
+    request = Request(subject, repro, run, policy=policy)
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        found, reports = kept_history(question, Range(**wanted), settings, reporter)
+        found, reports = kept_history(request, Range(**wanted), settings, reporter)
     if as_json:
         click.echo(to_json(found.as_json()))
     else:

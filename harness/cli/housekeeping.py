@@ -123,7 +123,7 @@ def clean(older_than: float | None, dry_run: bool) -> None:
     harness clean
     harness clean --older-than 14
     """
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     if not dry_run:
         remove_leftovers(workspace)
     kept = list(kept_folders(workspace))

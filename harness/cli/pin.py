@@ -18,7 +18,7 @@ from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
-from harness.question.question import Question
+from harness.question.request import Request
 from harness.report.commands import asked_for, constraints_text, install_command
 from harness.settings import Settings
 from harness.terminal import reporting
@@ -83,9 +83,9 @@ def pin(
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if not run and not repro:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    question = Question(repro=repro, run=run, good=good, project=project)
+    request = Request(repro=repro, run=run, good=good, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
-        answer, _ = kept_answer(question, settings, reporter)
+        answer, _ = kept_answer(request, settings, reporter)
     found = pinned(answer)
     click.echo(f"\n{found.sentence}", err=True)
     if found.constraints:

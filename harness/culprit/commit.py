@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from harness.culprit.proofs import Trials
     from harness.model.culprit import Commit
     from harness.probing import Probe
-    from harness.question.question import Policy
+    from harness.question.request import Policy
     from harness.repository.releases import Layout
 
 _COMPILED = (".so", ".pyd", ".dylib")

@@ -68,19 +68,19 @@ def matrix_page(
     maps = tables(cells)
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
-    told = labels(cells)
-    told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
-    timely = [one for one in maps if one.is_timely]
+    names = labels(cells)
+    summary = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
+    timely = [table for table in maps if table.is_timely]
     older = neighbours(timely)
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
-        "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
+        "sentence": f"{counted(len(standings), 'cell')}: {summary}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
         "maps": maps,
         "plots": list(plots(timely, standings)),
-        "panels": [panel(position, standings, told, older, log_of) for position in range(len(standings))],
+        "panels": [panel(position, standings, names, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,
         "command": matrix.command,
         "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
@@ -91,13 +91,13 @@ def matrix_page(
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
     observations = [run.observation for run in runs]
     devices = (device_worth(run.observation, run.probe.repro) for run in runs)
-    days = sorted(one.started[:10] for one in observations if one.started)
+    days = sorted(observation.started[:10] for observation in observations if observation.started)
     return [
         ("Repro", _listed(run.probe.repro.name for run in runs)),
         ("Recognised by", _listed(str(run.signature) for run in runs if run.signature and not run.signature.captured)),
         ("Device", _listed(devices)),
-        ("Python", _listed(one.lock.python for one in observations if one.lock)),
-        ("Platform", _listed(one.lock.platform for one in observations if one.lock)),
+        ("Python", _listed(observation.lock.python for observation in observations if observation.lock)),
+        ("Platform", _listed(observation.lock.platform for observation in observations if observation.lock)),
         ("Seen", f"{days[0]} to {days[-1]}" if days and days[0] != days[-1] else "".join(days[:1])),
     ]
 
@@ -156,16 +156,16 @@ def _cell_record(standing: CellResult) -> dict[str, Any]:
     }
     if run is None:
         return record
-    seen = run.observation
-    lock = seen.lock
+    observation = run.observation
+    lock = observation.lock
     return {
         **record,
-        **picked(seen, "outcome started peak_memory metrics device machine drift altered"),
+        **picked(observation, "outcome started peak_memory metrics device machine drift altered"),
         "signature": str(run.signature) if run.signature is not None else None,
-        "observation": seen.key,
+        "observation": observation.key,
         "cached": run.cached,
-        "seconds": seen.duration_s,
-        "setup_seconds": seen.setup_s,
+        "seconds": observation.duration_s,
+        "setup_seconds": observation.setup_s,
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "lock": {**picked(lock, "id python platform"), "versions": {pin.name: pin.version for pin in lock.pins}}
         if lock
@@ -190,7 +190,7 @@ def panel(
     """
     standing, older = standings[position], older_of.get(position, ())
     cell, run = standing.cell, standing.run
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "id": _id(position),
         "name": cell.name,
         "label": names[position],
@@ -200,11 +200,11 @@ def panel(
         "command": shlex.join(["harness", "probe", *cell.arguments, *_day(cell, run)]),
     }
     if run is None:
-        return {**told, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
+        return {**details, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
     observation, lock = run.observation, run.observation.lock
     compared = _compared(run, older, standings)
     return {
-        **told,
+        **details,
         "again": again(observation) if lock else "",
         "versions": _versions(run, lock),
         "compared": f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
@@ -239,7 +239,7 @@ def _choice(cell: Cell) -> tuple[tuple[str, str], ...]:
 def _facts_of_run(run: CellRun) -> tuple[tuple[str, str], ...]:
     observation = run.observation
     lock = observation.lock
-    told = [
+    facts = [
         ("recognised by", str(run.signature) if run.signature else ""),
         ("runs on", device_worth(observation, run.probe.repro)),
         ("interpreter", f"Python {lock.python}, {lock.platform}" if lock else ""),
@@ -251,7 +251,7 @@ def _facts_of_run(run: CellRun) -> tuple[tuple[str, str], ...]:
         ("observation", observation.key),
         ("lock", f"{lock.id} ({len(lock.pins)} packages)" if lock else ""),
     ]
-    return tuple((label, text) for label, text in told if text)
+    return tuple((label, text) for label, text in facts if text)
 
 
 def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
@@ -259,8 +259,8 @@ def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
     if lock is None:
         return ()
     axes = _packages(run.cell)
-    asked = asked_for([*run.probe.combination.requirements, *run.probe.combination.holds])
-    names = [*axes, *sorted(asked - set(axes))]
+    required = asked_for([*run.probe.combination.requirements, *run.probe.combination.holds])
+    names = [*axes, *sorted(required - set(axes))]
     return tuple((name, version) for name in names if (version := lock.version_of(name)))
 
 

@@ -104,8 +104,8 @@ class Invariants:
         return f'it did not print "{absent}"' if absent is not None else ""
 
 
-def _are_close(one: float, other: float) -> bool:
-    return one == other or abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
+def _are_close(value: float, other: float) -> bool:
+    return value == other or abs(value - other) <= _TOLERANCE * max(abs(value), abs(other))
 
 
 def _common(runs: Sequence[Facts]) -> Facts:

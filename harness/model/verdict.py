@@ -105,5 +105,5 @@ def runs_of(runs: int, steps: Iterable[Step], unit: str = "release") -> str:
     known = sum(step.cached for step in steps)
     if known and not runs:
         return f"{counted(known, 'run')}, all known already"
-    told = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
-    return f"{told}, {known} known already" if known else told
+    made = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
+    return f"{made}, {known} known already" if known else made

@@ -74,7 +74,7 @@ class Machine:
 @cache
 def worker_prober() -> Prober:
     """Return the prober of this worker process, made on first use with this machine's pip and uv settings."""
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     remove_leftovers(workspace)
     settings = read_pip_settings()
     uv = Uv(settings)

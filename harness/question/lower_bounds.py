@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.environment import Index
-    from harness.question.question import End
+    from harness.question.request import End
 
 _LOWER = (">", ">=", "~=", "==", "===")
 

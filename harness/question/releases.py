@@ -24,10 +24,10 @@ from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.model.requirements import merged_requirements, required_name, unpinned
 from harness.probing import Probe
-from harness.question.inquiry import Inquiry, Scope
+from harness.question.package_set import PackageSet, Way
 from harness.question.parsing import version_of
-from harness.question.question import check_order
-from harness.question.snapshot import Snapshot, Way
+from harness.question.question import Question, Scope
+from harness.question.request import check_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -50,7 +50,7 @@ class Plan:
     windows runs at least one or knows it.
     """
 
-    question: Inquiry
+    question: Question
     scope: Scope
     interpreter: Interpreter
     releases: tuple[Release, ...]
@@ -76,11 +76,11 @@ class Plan:
         """The versions of the releases."""
         return tuple(str(release.version) for release in self.releases)
 
-    def beside(self, lock: Lock | None) -> Snapshot:
+    def beside(self, lock: Lock | None) -> PackageSet:
         """Return what stands beside each release: what was the newest on a day, or else as in a lock if possible."""
         when = AsOf.read(self.as_of)
         way = Way.OWN_DAY if when.is_era else Way.DAY if lock is None else Way.NEAR
-        return Snapshot(
+        return PackageSet(
             scope=self.scope,
             requirements=self.scope.requirements,
             way=way,
@@ -104,7 +104,7 @@ class Plan:
         return probe
 
 
-def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
     """Plan a question: fill in what it leaves open from the repro's metadata and the index.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
@@ -122,7 +122,7 @@ def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, devi
 
 
 def fill_plan(
-    question: Inquiry,
+    question: Question,
     good: str | None,
     bad: str | None,
     choices: Iterable[str] = (),
@@ -170,7 +170,9 @@ def fill_plan(
     )
 
 
-def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None) -> Scope:
+def scope_of(
+    question: Question, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None
+) -> Scope:
     """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
 
     `python` is a full version; `own` are requirements in place of those of the repro.
@@ -192,7 +194,7 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
 
 
-def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpreter) -> str | None:
+def why_left_out(release: Release, asked: Question | Scope, interpreter: Interpreter) -> str | None:
     """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
@@ -203,7 +205,7 @@ def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpre
 
 def releases_on_line(
     known: Iterable[Release],
-    asked: Inquiry | Scope,
+    asked: Question | Scope,
     interpreter: Interpreter,
     ends: tuple[str | None, str | None],
     until: datetime | None = None,
@@ -258,7 +260,7 @@ def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"the newest releases are {', '.join(known[-3:])}"
 
 
-def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
+def tells_of_a_fix(question: Question, bounds: Bounds) -> bool:
     """Whether the user gives no ends and the repro's bad end is older than its good one."""
     if question.policy.find_fix or question.good is not None or question.bad is not None:
         return False
@@ -266,7 +268,7 @@ def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
     return good is not None and bad is not None and version_of(bad) < version_of(good)
 
 
-def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+def ends_of(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
     """Return the good and the bad end: those of the user, else the repro's bounds if they are in the right order.
 
     Adds a sentence to `choices` for each bound used. None for an end that the search must find.

@@ -91,9 +91,9 @@ def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all in it, even if read-only. Ignores what can't be removed."""
+    """Remove a folder and all in it, even if read-only. Ignores what can't be removed, and a link."""
     shutil.rmtree(folder, ignore_errors=True)
-    if not folder.is_dir():
+    if not folder.is_dir() or folder.is_symlink():
         return
     for parent, names, _ in os.walk(folder):
         for name in names:

@@ -83,7 +83,7 @@ class LineSearch:
         self._length = abs(self._bad - self._good) + 1
         self._noise = noise
         self._prior = TRUSTED_ENDS if noise.trusts_ends else PRIOR
-        # Half of the allowed error is kept back: which runs are made depends on the others, and the prior may be wrong.
+        # Half of the allowed error is held back: which runs are made depends on the others, and the prior may be wrong.
         self._error = (1 - noise.confidence) / 2
         self._confidence = noise.confidence + self._error
         self._seconds = gauges.seconds
@@ -93,7 +93,7 @@ class LineSearch:
         self._verdicts: dict[Trial, Verdict] = {}
         self._first: dict[int, Verdict] = {}
         self._sorted: dict[int, Counter[Verdict]] = {}
-        self._asked: tuple[Trial, ...] = ()
+        self._requested: tuple[Trial, ...] = ()
         self._width = 1
         self._place = self._placed()
 
@@ -104,7 +104,7 @@ class LineSearch:
         self._width = n = max(n, 0)
         still = self._still_matter()
         wanted = self._wanted(n, still) or self._again[:n]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        self._requested = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
@@ -114,15 +114,15 @@ class LineSearch:
         if self.is_noisy:
             worths = self._worths()
             likely = sorted(range(self._length), key=lambda index: -worths[index])
-            positions = {trial.position for trial in (*self._verdicts, *self._asked)}
+            positions = {trial.position for trial in (*self._verdicts, *self._requested)}
             fresh = (self._at(index) for index in likely if worths[index] > 0)
             return tuple(islice((Trial(position) for position in fresh if position not in positions), n))
 
         def plan(supposed: Mapping[Trial, Verdict]) -> tuple[Trial, ...]:
-            more = {trial.position: verdict for trial, verdict in supposed.items()}
-            return self._cuts({**self._first, **more}, self._width)
+            verdicts = {trial.position: verdict for trial, verdict in supposed.items()}
+            return self._cuts({**self._first, **verdicts}, self._width)
 
-        return foresee(n, plan=plan, asked=self._still_matter() or plan({}))
+        return foresee(n, plan=plan, requested=self._still_matter() or plan({}))
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
@@ -149,11 +149,11 @@ class LineSearch:
             return len(self._again)
         if self.is_noisy:
             return self._remaining_in_noise()
-        found, confirm = self._surveyed(self._first), self._noise.confirm
-        inside, runs = set(found.open), len(found.wanted)
-        if found.stage in (Stage.BAD_END, Stage.GOOD_END):
-            inside.difference_update(found.wanted)
-            if found.stage is Stage.BAD_END and self._steps and found.good is None:
+        state, confirm = self._surveyed(self._first), self._noise.confirm
+        inside, runs = set(state.open), len(state.wanted)
+        if state.stage in (Stage.BAD_END, Stage.GOOD_END):
+            inside.difference_update(state.wanted)
+            if state.stage is Stage.BAD_END and self._steps and state.good is None:
                 runs += len(inside).bit_length() + 1
         again = 2 * confirm if confirm is not None else _PASSES_AGAIN if self._sure else 0
         return runs + runs_to_close(gaps_of(inside)) + again
@@ -225,11 +225,11 @@ class LineSearch:
 
     def _still_matter(self) -> tuple[Trial, ...]:
         """Requested trials without a verdict that are still useful."""
-        waiting = tuple(trial for trial in self._asked if trial not in self._verdicts)
+        waiting = tuple(trial for trial in self._requested if trial not in self._verdicts)
         if self.is_noisy:
             return waiting if not self._is_placed else ()
-        found = self._surveyed(self._first)
-        useful = found.wanted or (found.open if found.stage is Stage.CUTS else ())
+        state = self._surveyed(self._first)
+        useful = state.wanted or (state.open if state.stage is Stage.CUTS else ())
         trials = {Trial(self._at_distance(distance)) for distance in useful}
         return tuple(trial for trial in waiting if trial in trials)
 
@@ -266,42 +266,42 @@ class LineSearch:
         return survey([verdicts.get(self._at_distance(d)) for d in range(self._length)], steps=self._steps)
 
     def _cuts(self, verdicts: Mapping[int, Verdict], n: int) -> tuple[Trial, ...]:
-        found = self._surveyed(verdicts)
-        if found.stage is Stage.CUTS and not found.wanted:
-            matter = {self._at_distance(distance) for distance in found.open}
-            return tuple(map(Trial, cut_around(matter, [trial.position for trial in self._asked], n)))
-        return tuple(Trial(self._at_distance(distance)) for distance in found.wanted[:n])
+        state = self._surveyed(verdicts)
+        if state.stage is Stage.CUTS and not state.wanted:
+            matter = {self._at_distance(distance) for distance in state.open}
+            return tuple(map(Trial, cut_around(matter, [trial.position for trial in self._requested], n)))
+        return tuple(Trial(self._at_distance(distance)) for distance in state.wanted[:n])
 
     def _from_survey(self) -> BisectionResult:
-        found = self._surveyed(self._first)
+        state = self._surveyed(self._first)
         boundary, suspects = None, tuple[int, ...]()
         last = self._length - 1
-        status = BisectionStatus.INCONCLUSIVE if found.stage.over else BisectionStatus.OPEN
-        if found.bad is not None and found.good is not None:
-            boundary = self._ordered(self._at_distance(found.good), self._at_distance(found.bad))
-            suspects = self._suspects(range(last - found.good + 1, last - found.bad + 1))
-        elif found.stage is Stage.UNTESTABLE:
+        status = BisectionStatus.INCONCLUSIVE if state.stage.over else BisectionStatus.OPEN
+        if state.bad is not None and state.good is not None:
+            boundary = self._ordered(self._at_distance(state.good), self._at_distance(state.bad))
+            suspects = self._suspects(range(last - state.good + 1, last - state.bad + 1))
+        elif state.stage is Stage.UNTESTABLE:
             suspects = tuple(sorted(map(self._at, range(self._length))))
-        elif found.stage is Stage.ALONE and found.bad is not None:
+        elif state.stage is Stage.ALONE and state.bad is not None:
             # The older side of a regression, or the newer side of a fix, is somewhere among the skipped positions.
-            first = found.bad + 1 if self._find_fix else found.bad
+            first = state.bad + 1 if self._find_fix else state.bad
             suspects = tuple(sorted(self._at_distance(distance) for distance in range(first, self._length)))
-        if found.stage is Stage.NO_BAD:
+        if state.stage is Stage.NO_BAD:
             status = BisectionStatus.NO_FAILURE
-        elif found.stage is Stage.NO_GOOD:
+        elif state.stage is Stage.NO_GOOD:
             status = self._nothing
-        elif found.stage.over and boundary is not None and boundary[1] - boundary[0] == 1:
+        elif state.stage.over and boundary is not None and boundary[1] - boundary[0] == 1:
             status = self._something
-        return BisectionResult(status, boundary, suspects, self._moved(found))
+        return BisectionResult(status, boundary, suspects, self._moved(state))
 
-    def _moved(self, found: Survey) -> tuple[MovedEnd, ...]:
-        if found.bad_end is None or found.good_end is None:
+    def _moved(self, state: Survey) -> tuple[MovedEnd, ...]:
+        if state.bad_end is None or state.good_end is None:
             return ()
         moved = []
-        if found.bad_end > 0:
-            moved.append(MovedEnd(Verdict.BAD, self._bad, self._at_distance(found.bad_end)))
-        if not self._steps and self._at_distance(found.good_end) != self._good and found.good_end != found.bad_end:
-            moved.append(MovedEnd(Verdict.GOOD, self._good, self._at_distance(found.good_end)))
+        if state.bad_end > 0:
+            moved.append(MovedEnd(Verdict.BAD, self._bad, self._at_distance(state.bad_end)))
+        if not self._steps and self._at_distance(state.good_end) != self._good and state.good_end != state.bad_end:
+            moved.append(MovedEnd(Verdict.GOOD, self._good, self._at_distance(state.good_end)))
         return tuple(moved)
 
     @property
@@ -336,13 +336,13 @@ class LineSearch:
     def _unsure(self) -> tuple[Trial, ...]:
         """The repetitions that reach the wanted confidence if all agree, the good side first."""
         sides = self._sides
-        more = Counter[int]()
+        extra = Counter[int]()
         again = Counter(
             {at: sum(trial.position == at and trial.attempt > 0 for trial in self._verdicts) for at in sides}
         )
-        while again.total() < _MOST_AGAIN and self._sureness(more) < self._confidence:
-            side = max(sides, key=lambda position: self._sureness(more + Counter([position])))
-            more[side] += 1
+        while again.total() < _MOST_AGAIN and self._sureness(extra) < self._confidence:
+            side = max(sides, key=lambda position: self._sureness(extra + Counter([position])))
+            extra[side] += 1
             again[side] += 1
         return tuple(trial for side in sides for trial in self._until(side, again[side]))
 
@@ -360,14 +360,14 @@ class LineSearch:
             if (verdict is Verdict.BAD and index >= newer) or (verdict is Verdict.GOOD and index <= older)
         ]
 
-    def _sureness(self, more: Mapping[int, int]) -> float:
-        """The probability that the change is where it was found, after `more` runs (by position) that agree."""
+    def _sureness(self, extra: Mapping[int, int]) -> float:
+        """The probability that the change is where it was found, after `extra` runs (by position) that agree."""
         counts: dict[int, Counts] = {}
         for index, verdict in self._agreeing():
             counts[index] = counts.get(index, Counts()) + Counts(int(verdict is Verdict.BAD), 1)
         good, bad = self._sides
         low, high = abs(good - self._good), abs(bad - self._good)
-        passes, failures = self._proofs[0] + more.get(good, 0), self._proofs[1] + more.get(bad, 0)
+        passes, failures = self._proofs[0] + extra.get(good, 0), self._proofs[1] + extra.get(bad, 0)
         counts[low] = counts.get(low, Counts()) + Counts(0, passes)
         counts[high] = counts.get(high, Counts()) + Counts(failures, failures)
         return sum(Posterior.of(self._length, counts, self._prior).cuts[low + 1 : high + 1])
@@ -380,8 +380,8 @@ class LineSearch:
         if self._place.boundary is None:
             return ()
         sides = self._sides
-        more = self._measured.missing(*sides)
-        return tuple(trial for side, runs in zip(sides, more, strict=True) for trial in self._fresh(side, runs))
+        missing = self._measured.missing(*sides)
+        return tuple(trial for side, runs in zip(sides, missing, strict=True) for trial in self._fresh(side, runs))
 
     def _fresh(self, position: int, runs: int) -> list[Trial]:
         """The next `runs` repetitions of a position."""
@@ -472,7 +472,7 @@ class LineSearch:
         """
         known = self._evidence
         following: dict[int, int] = {}
-        for trial in (*self._verdicts, *self._asked, *running):
+        for trial in (*self._verdicts, *self._requested, *running):
             following[trial.position] = max(following.get(trial.position, 0), trial.attempt + 1)
         times = Counter(abs(trial.position - self._good) for trial in running)
         cuts = known.likeliest

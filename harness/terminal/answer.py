@@ -68,7 +68,9 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
     names = ["report"] * len(reports)
     if len(reports) == len(answer.culprits) > 1:
-        names = [f"report on {one.package} {one.boundary.ends[1] or ''}".rstrip() for one in answer.culprits]
+        names = [
+            f"report on {culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits
+        ]
     rows += zip(names, reports, strict=True)
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
@@ -169,14 +171,14 @@ def print_table(console: Console, standings: Sequence[CellResult], meant: Collec
     `meant` are the names of the cells to show (None: all).
     """
     shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
-    for one in tables([standing.cell for standing in standings], shown):
-        if one.title:
-            console.print(Text(f"\n{one.title}", style="bold"))
+    for part in tables([standing.cell for standing in standings], shown):
+        if part.title:
+            console.print(Text(f"\n{part.title}", style="bold"))
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(Text(one.down), no_wrap=True)
-        for column in one.columns:
+        table.add_column(Text(part.down), no_wrap=True)
+        for column in part.columns:
             table.add_column(Text(column or "verdict"))
-        for row, places in one.rows:
+        for row, places in part.rows:
             table.add_row(Text(row), *(_place(place, standings) for place in places))
         if not console.is_terminal:  # a log has no width, so nothing needs to be cut
             options = console.options.update(max_width=_WIDEST)

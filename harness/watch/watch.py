@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.bisection.ask import ask_inquiry
+from harness.bisection.ask import answer_question
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
 from harness.events import Judged, Note, Started, run_label
@@ -19,10 +19,10 @@ from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verd
 from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
-from harness.question.inquiry import Inquiry
-from harness.question.question import End, EndKind, Policy, QuestionKind
+from harness.question.question import Question
+from harness.question.request import End, EndKind, Policy, QuestionKind
 from harness.report.answer import write_reports
-from harness.report.archive import kept_answer
+from harness.report.archive import stored_answer
 from harness.watch.state import (
     CellState,
     CellStatus,
@@ -245,7 +245,7 @@ class Watch:
             answer = evolve(answer, sentence=sentence)
         self._note(answer.sentence)
         if self.past.archive.known(answer.cause) is None:
-            write_reports(self.sessions.store, evolve(kept_answer(answer, self.start), id=answer.cause))
+            write_reports(self.sessions.store, evolve(stored_answer(answer, self.start), id=answer.cause))
         return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
 
     def _known(self, pattern: str, older: Lock, newer: Lock) -> str:
@@ -267,7 +267,7 @@ class Watch:
             End(EndKind.LOCK, text, moment=combination.as_of, lock=lock)
             for text, lock in (("the last good packages", older), ("tonight's packages", turn.newer))
         )
-        inquiry = Inquiry(
+        question = Question(
             "",
             evolve(turn.probe.repro, signature=turn.signature),
             good=good,
@@ -277,7 +277,7 @@ class Watch:
             hold=("none", *combination.holds),
             from_source=combination.from_source,
         )
-        answer = ask_inquiry(session, inquiry, QuestionKind.WORLDS)
+        answer = answer_question(session, question, QuestionKind.PACKAGES)
         below = [cause_of(culprit) for culprit in answer.culprits if culprit.findings]
         return evolve(answer, sentence=": ".join((answer.sentence.rstrip("."), *below)) + ".")
 

@@ -1,4 +1,4 @@
-"""A world: the packages of one end of a question, made from a day, a file, a Python or a release."""
+"""Snapshots: the packages of one end of a question, made from a day, a file, a Python or a release."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.model.lock import NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
-from harness.question.inquiry import Scope
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.question.lower_bounds import Lifting, existed, lift_bounds
-from harness.question.question import TODAY, End, EndKind, Ends, day_end
+from harness.question.package_set import PackageSet, Way, prereleases_of
+from harness.question.question import Scope
 from harness.question.releases import check_ends
-from harness.question.snapshot import Snapshot, Way, prereleases_of
+from harness.question.request import TODAY, End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +52,8 @@ class NoSolution(UserMistake):
 
 
 @frozen(kw_only=True)
-class World(Snapshot):
-    """The snapshot of one end, which has a lock.
+class Snapshot(PackageSet):
+    """The packages of one end: a lock, and how it is resolved again.
 
     `told` are sentences about how it was made, `changed` those of them about packages that differ from what the end
     says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
@@ -73,8 +73,8 @@ class World(Snapshot):
         uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
         return self.as_of or max(uploads, default=None)
 
-    def lifting(self, other: World) -> World:
-        """Return this world, to be changed without the bounds that an older one could not keep.
+    def lifting(self, other: Snapshot) -> Snapshot:
+        """Return this snapshot, to be changed without the bounds that an older one could not keep.
 
         The versions of that one take their place, or a resolver would go back to any release that has no limits.
         """
@@ -82,12 +82,12 @@ class World(Snapshot):
         return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
 
     def itself(self, repro: Repro | None = None) -> Probe:
-        """Return the probe of this world unchanged."""
+        """Return the probe of this snapshot unchanged."""
         combination = self.scope.combination(self.requirements, self.as_of)
         return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
 
     def constrained(self, prober: Probing, constraints: Sequence[str], repro: Repro) -> Probe:
-        """Return the probe of this world with additional constraints."""
+        """Return the probe of this snapshot with additional constraints."""
         probe = self.at(prober, {}, repro=repro)
         requirements = (*probe.combination.requirements, *constraints)
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
@@ -99,8 +99,8 @@ def end_words(end: End) -> str:
 
 
 @frozen
-class Worlds:
-    """Makes worlds of ends. `newest` is the day whose packages are used if the ends are only releases."""
+class Snapshots:
+    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases."""
 
     scope: Scope
     prober: Probing
@@ -109,10 +109,10 @@ class Worlds:
     subject: str
     newest: End
 
-    def of(self, end: End) -> World:
-        """Make the world of a day, a file, a lock or a Python. Raises `UserMistake`."""
+    def of(self, end: End) -> Snapshot:
+        """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
         if end.lock is not None:
-            return World(
+            return Snapshot(
                 end=end,
                 scope=self.scope,
                 lock=end.lock,
@@ -126,38 +126,38 @@ class Worlds:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
-        world = self._pinned(end, pins)
+        snapshot = self._pinned(end, pins)
         there = set(map(name_of, pins.requirements))
         if is_python and there.issuperset(map(name_of, self.scope.requirements)):
-            world = evolve(world, inside=end.path)
+            snapshot = evolve(snapshot, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
             told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
-            world = evolve(world, told=(*world.told, told))
-        return world
+            snapshot = evolve(snapshot, told=(*snapshot.told, told))
+        return snapshot
 
-    def both(self, ends: Ends) -> tuple[World | None, World]:
-        """Make the worlds of the good and the bad end; the good one is None if it was not given.
+    def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
+        """Make the snapshots of the good and the bad end; the good one is None if it was not given.
 
-        A release is the world of the other end with the subject at that release; two releases use the newest packages.
-        Raises `UserMistake` and `UnknownRelease`.
+        The snapshot of a release is that of the other end with the subject at that release; two releases use the newest
+        packages. Raises `UserMistake` and `UnknownRelease`.
         """
         good, bad = ends.good, ends.bad
         other = good if good is not None and good.kind is not EndKind.RELEASE else self.newest
-        world = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
+        snapshot = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
         if good is None:
-            return None, world
-        return (self.at_release(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
+            return None, snapshot
+        return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
 
-    def building_only(self, names: Collection[str]) -> Worlds:
-        """Worlds for days that the user did not name: only what another end had to build is worth a build."""
+    def building_only(self, names: Collection[str]) -> Snapshots:
+        """Snapshots for days that the user did not name: only what another end had to build is worth a build."""
         from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
         return evolve(self, scope=evolve(self.scope, from_source=from_source))
 
-    def required(self) -> tuple[Worlds, World] | None:
-        """Make the world of the exact versions that a repro requires, on the day of the newest of them.
+    def required(self) -> tuple[Snapshots, Snapshot] | None:
+        """Make the snapshot of the exact versions that a repro requires, on the day of the newest of them.
 
-        Also returns what makes the worlds before it, in which these versions are free. None without exact versions.
+        Also returns what makes the snapshots before it, in which these versions are free. None without exact versions.
         Raises `UserMistake` if they can't be installed together.
         """
         requirements = self.scope.requirements
@@ -178,14 +178,14 @@ class Worlds:
         free = evolve(self, scope=evolve(self.scope, requirements=loose))
         told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
         end = day_end(moment)
-        return free, World(
+        return free, Snapshot(
             end=end, scope=free.scope, lock=lock, requirements=loose, way=Way.NEAR, as_of=moment, told=(told,)
         )
 
     def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
 
-    def _of_day(self, end: End) -> World:
+    def _of_day(self, end: End) -> Snapshot:
         """Resolve the packages of a day; what had no wheel then is built.
 
         On an earlier day than today, bounds of the project that can't be met are lifted. Raises `UserMistake`.
@@ -210,7 +210,7 @@ class Worlds:
             what = f"nothing can be installed as of {end.text}: {_told(resolution)}"
             raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
-        return World(
+        return Snapshot(
             end=end,
             scope=scope,
             lock=lock,
@@ -232,8 +232,8 @@ class Worlds:
                     hint="choose a later day",
                 )
 
-    def _pinned(self, end: End, pins: Pins) -> World:
-        """Make the world of the packages that a file or an environment lists; what has no wheel is built.
+    def _pinned(self, end: End, pins: Pins) -> Snapshot:
+        """Make the snapshot of the packages that a file or an environment lists; what has no wheel is built.
 
         A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
         today. Raises `UserMistake` if it can't be installed.
@@ -246,7 +246,7 @@ class Worlds:
             resolution = self._resolved(scope.combination(requirements, None))
             if (chosen := resolution.lock) is None:
                 raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-            return World(end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, told=pins.told)
+            return Snapshot(end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, told=pins.told)
         # A project under test runs from its folder.
         changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
         combination = scope.combination(pins.requirements, None)
@@ -264,10 +264,10 @@ class Worlds:
             lock, when = self._with_missing(end, lock, missing)
             told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
-        return World(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, told=told, changed=changed)
+        return Snapshot(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, told=told, changed=changed)
 
-    def at_release(self, end: End, other: World) -> World:
-        """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
+    def at_release(self, end: End, other: Snapshot) -> Snapshot:
+        """Put the subject of another end's snapshot at a release. Raises `UserMistake` and `UnknownRelease`."""
         check_ends(self.index, self.subject, [end.text])
         resolution = self.prober.resolve(other.at(self.prober, {self.subject: end.text}))
         if resolution.lock is None:
@@ -344,19 +344,19 @@ class Worlds:
         built = self.prober.builder.builds.release(name, str(release.version))
         return f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
 
-    def limits_of(self, world: World) -> tuple[str, ...]:
-        """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
+    def limits_of(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the requirements that exclude the newest release of a snapshot's day; none if it has no day.
 
         Raises `NoNetwork`.
         """
         found: dict[str, None] = {}
-        for text in world.scope.requirements:
+        for text in snapshot.scope.requirements:
             requirement = Requirement(text)
-            installed = parsed_version(world.lock.version_of(normalized_name(requirement.name)) or "")
-            if installed is None or not requirement.specifier or world.as_of is None:
+            installed = parsed_version(snapshot.lock.version_of(normalized_name(requirement.name)) or "")
+            if installed is None or not requirement.specifier or snapshot.as_of is None:
                 continue
             then = self.index.known_releases(requirement.name)
-            then = tuple(one for one in then if one.uploaded is not None and one.uploaded <= world.as_of)
+            then = tuple(one for one in then if one.uploaded is not None and one.uploaded <= snapshot.as_of)
             fitting = (one.version for one in then if one.left_out_because(self.interpreter.target) is None)
             newest = max(fitting, default=installed)
             if newest > installed and newest not in requirement.specifier:
