@@ -195,6 +195,7 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     missing = [test for test in group.tests if not results.all_pass(test)]
     if not missing:
         passed = "the test passed" if len(group.tests) == 1 else f"all {len(group.tests)} tests passed"
+        passed = "the exit code is 0" if group.tests == (EXIT,) else passed
         return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=passed)
     if missing == [EXIT]:
         detail = f"other tests failed, so the exit code says nothing: {observation.detail}"

@@ -170,7 +170,7 @@ MESSAGE_LIMIT = 4_000
 FRAMES_LIMIT = 60
 CAUSES_LIMIT = 10
 WHOLE_RUN = "<run>"
-EXIT = "<exit>"
+EXIT = "exit code"
 
 
 class TestOutcome(enum.StrEnum):

@@ -25,7 +25,7 @@ from typing import Any
 import _harness_report as _report  # type: ignore[import-not-found]
 
 WHOLE_RUN = "<run>"
-EXIT = "<exit>"
+EXIT = "exit code"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
 # The outermost frames belong to the test tool.
