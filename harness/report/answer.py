@@ -25,7 +25,7 @@ from harness.report.page import Page, range_cell
 from harness.report.phrases import (
     certainty,
     facts_of,
-    how_to_see_it,
+    how_to_reproduce,
     not_tried,
     package_kind,
     recipient_of,
@@ -60,10 +60,10 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
         stored = stored_answer(part, now)
         reports = [store.root / f"reports/{stored.id}.{suffix}" for suffix in _FORMATS]
         is_known = answer.effort.is_known and all(path.is_file() for path in reports)
-        known = Archive(store).known(stored.id) if is_known else None
-        if known is not None:
-            Archive(store).put(evolve(known, kept=now))
-        paths += reports if known is not None else write_reports(store, stored)
+        earlier = Archive(store).known(stored.id) if is_known else None
+        if earlier is not None:
+            Archive(store).put(evolve(earlier, kept=now))
+        paths += reports if earlier is not None else write_reports(store, stored)
     return tuple(paths)
 
 
@@ -130,7 +130,7 @@ def report_page(
         "steps": steps,
         "runs": len(answer.steps),
         "sides": sides,
-        "how_to": how_to_see_it(stored) if sides else [],
+        "how_to": how_to_reproduce(stored) if sides else [],
         "repro_file": f"{stored.repro.name}.py",
         "repro_source": stored.repro.source.rstrip("\n"),
         "not_tried": not_tried(answer, shows_bug),

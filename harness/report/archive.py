@@ -84,15 +84,15 @@ class Archive:
 
         Raises `UserMistake` if there is none, or more than one id starts with it.
         """
-        known = self.all()
-        if not known:
+        answers = self.all()
+        if not answers:
             raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
         if prefix is None:
-            return known[-1]
-        matches = [stored for stored in known if stored.id.startswith(prefix)]
+            return answers[-1]
+        matches = [stored for stored in answers if stored.id.startswith(prefix)]
         if len(matches) == 1:
             return matches[0]
-        listed = "; ".join(f"{stored.id} {stored.answer.subject} with {stored.answer.repro}" for stored in known)
+        listed = "; ".join(f"{stored.id} {stored.answer.subject} with {stored.answer.repro}" for stored in answers)
         many = f"{len(matches)} answer ids start" if matches else "no answer id starts"
         raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
 

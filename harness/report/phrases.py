@@ -148,7 +148,7 @@ def device_worth(observation: Observation, repro: Repro) -> str:
     return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
-def how_to_see_it(stored: StoredAnswer) -> list[str]:
+def how_to_reproduce(stored: StoredAnswer) -> list[str]:
     """What a reader needs to know before running the two commands."""
     notes = []
     if stored.repro.source:
