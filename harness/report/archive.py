@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Asked
+from harness.bisection.answer import Answer, QuestionRecord
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
@@ -58,7 +58,7 @@ def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
     return KeptAnswer(question_id(answer.asked, *ends, *found), answer.lean(), kept)
 
 
-def question_id(asked: Asked, *more: Any) -> str:
+def question_id(asked: QuestionRecord, *more: Any) -> str:
     """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
     what = [as_record(asked, SCHEMA), *more]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
