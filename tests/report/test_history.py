@@ -91,7 +91,7 @@ def content(made):
 
     def of(history=HISTORY, log="the log", private=Private()):  # noqa: B008 - a frozen value
         logs = {f"key-{release}": f"{log} of {release}" for release in ("1.0", "1.2")}
-        return history_page(made, history, kept="2026-01-02T03:04", logs=logs, private=private)
+        return history_page(made, history, time="2026-01-02T03:04", logs=logs, private=private)
 
     return of
 
@@ -213,7 +213,7 @@ def test_an_undrawable_value_is_named(page):
 
 def test_a_record_is_the_json_of_the_history_with_its_question(made):
     private = Private({"no price": "<secret>"})
-    text = history_page(made, HISTORY, kept="2026-01-02", logs={}, private=private).json()
+    text = history_page(made, HISTORY, time="2026-01-02", logs={}, private=private).json()
     kept = json.loads(text, parse_constant=pytest.fail)
     asked = (kept["schema"], kept["id"], kept["kept"], kept["requirements"])
     assert asked == (1, history_id(made), "2026-01-02", ["till"])
