@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Asked
+from harness.bisection.answer import Answer, QuestionRecord
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
@@ -58,7 +58,7 @@ def stored_answer(answer: Answer, time: str) -> StoredAnswer:
     return StoredAnswer(question_id(answer.asked, *ends, *culprit), answer.lean(), time)
 
 
-def question_id(question: Asked, *parts: Any) -> str:
+def question_id(question: QuestionRecord, *parts: Any) -> str:
     """Return the id of a question: ten hexadecimal digits. `parts` are what else distinguishes two questions."""
     what = [as_record(question, SCHEMA), *parts]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
