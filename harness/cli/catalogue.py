@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
+from harness.catalogue.entries import Entry, all_entries, entries_with, lines_of
 from harness.catalogue.matching import Match, exceptions_in, installed_in, matches
 from harness.errors import UserMistake
 from harness.model.text import one_line
@@ -30,7 +30,7 @@ def repros(words: tuple[str, ...]) -> None:
     harness repros unexpected keyword tokenizer
     harness repros trainer_tokenizer
     """
-    found = found_entries(words)
+    found = entries_with(words)
     if len(found) == 1:
         click.echo("\n".join(_described(found[0])))
     else:

@@ -22,7 +22,7 @@ from harness.environment import Builder, CannotBuild, Uninstallable, watched_env
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.question.project import Project, Projects, find_project
-from harness.report.archive import Archive, KeptAnswer
+from harness.report.archive import Archive, StoredAnswer
 from harness.run.devices import hidden
 from harness.run.launch import repro_variables
 from harness.run.runner import copy_tree, with_own_folders
@@ -76,7 +76,7 @@ def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
     sys.exit(enter(session.local.builder, entered, command))
 
 
-def side_of(kept: KeptAnswer, side: str) -> Observation:
+def side_of(kept: StoredAnswer, side: str) -> Observation:
     """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
     answer = kept.answer
     if answer.boundary.change.unit == "commit":
@@ -89,7 +89,7 @@ def side_of(kept: KeptAnswer, side: str) -> Observation:
     return answer.boundary.by_verdict[Verdict(side)]
 
 
-def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:
+def entered_side(session: Session, kept: StoredAnswer, side: str, observation: Observation) -> Entered:
     """What a person enters for one side of an answer. Raises `UserMistake` if its project is gone."""
     answer = kept.answer
     ends = answer.boundary.ends

@@ -227,6 +227,11 @@ def site_packages(folder: Path, built_at: Path | None = None) -> Path:
     return folder / found.relative_to(built_at or folder)
 
 
+def module_of(path: str) -> str:
+    """The dotted name of the module at a path relative to site-packages."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 @contextlib.contextmanager
 def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """A new folder, removed at the end; `remove_abandoned` leaves it alone while its owner lives."""

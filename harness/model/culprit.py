@@ -185,12 +185,12 @@ class Commit:
     def described(self) -> str:
         """The commit in words: hash, subject, day, and the pull request unless the subject names it."""
         request = f"#{self.pull_request}"
-        told = f", pull request {request}" if self.pull_request and request not in self.subject else ""
-        return f"{self.short} ({self.subject}; {self.day}{told})"
+        suffix = f", pull request {request}" if self.pull_request and request not in self.subject else ""
+        return f"{self.short} ({self.subject}; {self.day}{suffix})"
 
     def as_json(self) -> dict[str, Any]:
         """The commit in the JSON of answers."""
-        return asdict(self, filter=lambda one, _: one.name != "parents")
+        return asdict(self, filter=lambda attribute, _: attribute.name != "parents")
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"
@@ -245,5 +245,5 @@ class Culprit:
         change = finding.packages[0]
         if change.name == self.package or change.before is None or change.after is None:
             return self.boundary.constraint
-        found = constraint_between(change.name, change.before, change.after)
-        return found if "<" in found else f"{change.name}=={change.before}"
+        constraint = constraint_between(change.name, change.before, change.after)
+        return constraint if "<" in constraint else f"{change.name}=={change.before}"

@@ -115,12 +115,12 @@ class Observation:
     @property
     def measured(self) -> dict[str, float]:
         """The repro's metrics, then what the harness measures: seconds and MiB."""
-        found = dict(self.metrics)
+        metrics = dict(self.metrics)
         if self.outcome.ran:
-            found["duration_s"] = self.duration_s
+            metrics["duration_s"] = self.duration_s
         if self.peak_memory:
-            found["peak_memory_mib"] = round(self.peak_memory / 2**20, 1)
-        return found
+            metrics["peak_memory_mib"] = round(self.peak_memory / 2**20, 1)
+        return metrics
 
 
 @frozen
