@@ -64,8 +64,8 @@ class Failure:
 
 
 @frozen
-class Asked:
-    """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
+class QuestionRecord:
+    """The question as an answer keeps it. `requirements` and `holds` were asked for besides the subject.
 
     `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
     the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
@@ -88,7 +88,7 @@ class Asked:
     files: dict[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> Asked:
+    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> QuestionRecord:
         """Return the question of a search between two ends; `more` are the fields that its scope does not say."""
         repro = scope.repro
         asked = cls(
@@ -156,7 +156,7 @@ class Answer:
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
 
-    asked: Asked
+    asked: QuestionRecord
     status: Status
     sentence: str = ""
     failures: tuple[Failure, ...] = ()

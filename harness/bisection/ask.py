@@ -123,17 +123,19 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
     with names_meant(question):
         match kind:
             case QuestionKind.COMMITS:
-                from harness.bisection.commits import ask_commits
+                from harness.bisection.boundaries import answer_line
+                from harness.bisection.commits import commit_line
 
-                answer = ask_commits(session, question)
+                answer = answer_line(session, question, commit_line)
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import ask_between
 
                 answer, retry = ask_between(session, question)
             case _:
-                from harness.bisection.releases import ask_releases
+                from harness.bisection.boundaries import answer_line
+                from harness.bisection.releases import release_line
 
-                answer = ask_releases(session, question)
+                answer = answer_line(session, question, release_line)
     if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:

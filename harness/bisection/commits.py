@@ -1,4 +1,4 @@
-"""Answers a question between two commits of the subject's repository, such as a tag and `main`.
+"""The question between two commits of the subject's repository, such as a tag and `main`: its line, and merges.
 
 Each commit runs in the environment of the newest release tagged up to the newer commit, with the requirements that the
 newer commit declares. Only the package's files change, so a pure Python package needs no build.
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import OnLine, answer_on, boundary_of
+from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.boundaries import LineFindings, LineQuestion
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -22,10 +22,12 @@ from harness.culprit.commit import (
     finding_of,
     inside_merge,
     is_compiled,
+    keep_runs,
+    known_among,
+    line_among,
     open_repository,
     pair_of,
     repository_of,
-    search_among,
 )
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
@@ -45,16 +47,45 @@ from harness.repository.declared import declared_requirements, project_files, pr
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
 if TYPE_CHECKING:
+    from harness.model.boundary import Boundary
+    from harness.probing.lanes import Lanes
     from harness.question.question import Question, Scope
-    from harness.question.request import Policy
     from harness.repository.git import Repository
     from harness.session import Session
 
 
-def ask_commits(session: Session, question: Question) -> Answer:
-    """Search the commits between two ends.
+@frozen(kw_only=True)
+class CommitQuestion(LineQuestion):
+    """Which commit of a range? Its line has the hashes `commits`, the oldest first, as `source` runs them."""
 
-    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    source: CommitSource
+    commits: tuple[str, ...]
+
+    def refined(self, found: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+        """Return the result for the commit inside a merged branch, if a merge brought the change."""
+        searched = found.searched
+        keep_runs(self.source, self.commits, searched)
+        source = evolve(self.source, trials=evolve(self.source.trials, judge=searched.record.judge))
+        pair = pair_of(source, self.commits, searched)
+        if isinstance(pair, str):
+            return found, boundary
+        pair = inside_merge(source, pair, self.scope.policy)
+        before, after = (sha[:10] for sha in pair)
+        moved = Finding(Level.COMMIT, (Change(self.scope.subject, before, after),))
+        finding = finding_of(source, pair, moved, len(self.commits) - 1)
+        change = evolve(boundary.change, before=before, after=after)
+        sides = tuple(source.runs.judged[sha][1] for sha in pair)
+        return evolve(found, findings=(finding,)), evolve(boundary, change=change, suspects=(after,), sides=sides)
+
+    def advice(self, answer: Answer) -> str:
+        """Return the command that runs the commit again."""
+        return _what_next(self.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
+
+
+def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:
+    """Return the commits between two ends as a line, after a run of the newer one.
+
+    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     device, why = session.device_for(question.repro)
     span = find_range(session, question)
@@ -66,41 +97,23 @@ def ask_commits(session: Session, question: Question) -> Answer:
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
     session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
-    depth = Level.COMMIT.value
-    asked = Asked.of(scope, question.good, question.bad, as_of=str(day), depth=depth, typed=question.typed)
-    with session.lanes(device, question.repro) as lanes:
-        judge = Judge(question.repro.signature, session.store)
-        trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
-        source = _source(session, trials, span, day, question)
-        answer = _answer(asked, source, span.chain, question.policy)
-    if answer.findings:
-        answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
-    return answer
+    judge = Judge(question.repro.signature, session.store)
+    trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
+    source = _source(session, trials, span, day, question)
+    commits, ends = (source.base, *span.chain), (question.good, question.bad)
+    return CommitQuestion(
+        source=source,
+        commits=commits,
+        line=line_among(source, commits),
+        scope=scope,
+        asked=QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed),
+        prober=session.prober,
+        judge=source.trials.judge,
+        known=known_among(source, commits),
+    )
 
 
-def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
-    """Search a chain of commits (hashes, the oldest first) after the source's base, and return the answer.
-
-    Raises `Interrupted`, `NoNetwork` and `NoSpace`.
-    """
-    commits = (source.base, *chain)
-    searched = search_among(source, commits, policy)
-    source = evolve(source, trials=evolve(source.trials, judge=searched.record.judge))
-    boundary, findings = boundary_of(searched), tuple[Finding, ...]()
-    pair = pair_of(source, commits, searched)
-    if not isinstance(pair, str):
-        pair = inside_merge(source, pair, policy)
-        before, after = (sha[:10] for sha in pair)
-        moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
-        findings = (finding_of(source, pair, moved, len(chain)),)
-        sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        boundary = evolve(
-            boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
-        )
-    return answer_on(OnLine(searched, findings), asked, boundary)
-
-
-def _what_next(asked: Asked, repository: Repository, commit: str) -> str:
+def _what_next(asked: QuestionRecord, repository: Repository, commit: str) -> str:
     """Return a sentence with the command that runs the found commit again; "" if `harness probe` lacks its options."""
     if {"--project", "--extra", "--group", "--unpin"}.intersection(asked.typed):
         return ""

@@ -19,7 +19,7 @@ from harness.bisection.advice import (
     advice_on_limits,
     install_missing,
 )
-from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Retry, Status
+from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
 from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
@@ -139,7 +139,7 @@ class Between:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        asked = Asked.of(
+        asked = QuestionRecord.of(
             evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
             ends.good.end if ends.good is not None else None,
             bad.end,

@@ -12,7 +12,7 @@ from typing import Any
 import cattrs
 from attrs import field, frozen
 
-from harness.bisection.answer import Asked, Effort
+from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.wording import between_in_words
 from harness.model import Signature, Verdict
 from harness.model.boundary import Boundary
@@ -125,7 +125,7 @@ class History:
     `stride` adjacent releases at least one was run or known.
     """
 
-    asked: Asked
+    asked: QuestionRecord
     signature: Signature | None
     boundaries: tuple[Boundary, ...]
     rows: tuple[ReleaseRow, ...]

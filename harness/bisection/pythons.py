@@ -6,14 +6,14 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import answer_on, boundary_of, search_line
+from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.boundaries import LineQuestion, answer_line
 from harness.culprit.descent import find_culprit
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
@@ -23,7 +23,7 @@ from harness.errors import UserMistake
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
-from harness.probing.line import Line, ProbedLine, Searched, left_out_words
+from harness.probing.line import Line, Searched, left_out_words
 from harness.probing.probe import Probers
 from harness.question.package_set import PackageSet, Way
 from harness.question.question import Question, Scope
@@ -62,8 +62,25 @@ class _Python:
         return beside.at(self.session.prober, {}, attempt)
 
 
+@frozen(kw_only=True)
+class PythonQuestion(LineQuestion):
+    """Which of these Pythons, the oldest first? `reasons` say why others are left out."""
+
+    pythons: tuple[_Python, ...]
+    reasons: dict[str, str]
+
+    def below(self, trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
+        """Find whether it is the newer Python, or which of its packages."""
+        older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
+        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
+
+    def left_out(self, _names: Collection[str]) -> dict[str, str]:
+        """Return all reasons, as there are few Pythons."""
+        return self.reasons
+
+
 def ask_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
-    """Search the Pythons of this machine; `look_up` looks up what the question names for one Python.
+    """Search the Pythons of this machine; `look_up` looks up what the request names for one Python.
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -72,37 +89,34 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
     check_order(good, bad, find_fix=find_fix, key=Version)
     pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), look_up)
     minors = tuple(python.minor for python in pythons)
-    newest = pythons[-1]
-    scope, depth = newest.scope, newest.question.depth
-    candidates = Line(
-        SUBJECT,
-        minors,
-        lambda trial: pythons[trial.position].probe(trial.attempt),
-        minors.index(good) if good is not None else None,
-        minors.index(bad) if bad is not None else None,
-        find_fix=find_fix,
-        unit="Python",
-        label=lambda position: f"Python {pythons[position].scope.python}",
-    )
+    question, scope = pythons[-1].question, pythons[-1].scope
     verb = "fixed" if find_fix else "broke"
     headline = (
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
-
-    def find(trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
-        older, newer = (pythons[position] for position in searched.search.result.boundary or ())
-        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, depth)
-
-    judge = Judge(scope.repro.signature, session.store)
-    probers = Probers({one.scope.python: one.session.prober for one in pythons})
-    with session.lanes(scope.device, scope.repro) as lanes:
-        line = ProbedLine(candidates, judge, probers, lanes, session.reporter, request.policy.noise)
-        announced = headline, (*newest.question.told, *left_out_words(left_out))
-        found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
-    named = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
-    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.question.typed)
-    answer = answer_on(found, asked, boundary_of(found.searched, left_out=left_out))
-    return evolve(answer, notes=(*newest.question.told, *answer.notes))
+    ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
+    asked = PythonQuestion(
+        pythons=pythons,
+        reasons=left_out,
+        line=Line(
+            SUBJECT,
+            minors,
+            lambda trial: pythons[trial.position].probe(trial.attempt),
+            minors.index(good) if good is not None else None,
+            minors.index(bad) if bad is not None else None,
+            find_fix=find_fix,
+            unit="Python",
+            label=lambda position: f"Python {pythons[position].scope.python}",
+        ),
+        scope=scope,
+        asked=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
+        prober=Probers({python.scope.python: python.session.prober for python in pythons}),
+        judge=Judge(scope.repro.signature, session.store),
+        depth=question.depth,
+        announced=(headline, (*question.told, *left_out_words(left_out))),
+    )
+    answer = answer_line(session, question, lambda *_: asked)
+    return evolve(answer, notes=(*question.told, *answer.notes))
 
 
 def _pythons(

@@ -184,8 +184,8 @@ def _subjects(parts: Draft) -> tuple[str, ...]:
     versions, home = parts.versions, project_named(parts.report.repository.rpartition("/")[2])
     framed = suspects(parts.raised)
     names = dict.fromkeys((*framed, *([home] if home else ()), *parts.script.projects))
-    known = [name for name in names if name in KNOWN or name in framed]
-    likely = [name for name in known if name not in LAST_SUSPECTS or name == home] or known
+    packages = [name for name in names if name in KNOWN or name in framed]
+    likely = [name for name in packages if name not in LAST_SUSPECTS or name == home] or packages
     with_version = [name for name in likely if name in versions.installed or name in versions.several]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
@@ -218,8 +218,8 @@ def _gaps(parts: Draft, blocks: Sequence[Block]) -> Iterator[Gap]:
         yield Gap("the signature", f"the report has {errors} different errors: check that it is of the right one")
     if not parts.subjects:
         yield Gap("the subject", "name the package to bisect over: [tool.harness.subjects.NAME]")
-    known = (*versions.installed, *versions.unreleased, *versions.several)
-    for name in (name for name in parts.subjects if name not in known and script.header is None):
+    listed_names = (*versions.installed, *versions.unreleased, *versions.several)
+    for name in (name for name in parts.subjects if name not in listed_names and script.header is None):
         yield Gap(f"the version of {name}", "the report does not list it: pin it in dependencies, or leave it")
     for name, several in versions.several.items():
         yield Gap(f"the version of {name}", f"the report lists {listed(several)}: pin the one that fails")

@@ -259,9 +259,22 @@ def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy) ->
 
 def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy) -> Searched:
     """Search the line of these commits, oldest first, with what is known of them."""
+    trials = source.trials
+    line = ProbedLine(
+        line_among(source, commits), trials.judge, trials.prober, trials.lanes, trials.reporter, policy.noise
+    )
+    searched = line.search(known_among(source, commits))
+    trials.tally.ran_now += searched.record.ran
+    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
+    keep_runs(source, commits, searched)
+    return searched
+
+
+def line_among(source: CommitSource, commits: tuple[str, ...]) -> Line:
+    """Return these commits, oldest first, as a line."""
     find_fix = source.sides.before.verdict is Verdict.BAD
     last = len(commits) - 1
-    line = Line(
+    return Line(
         source.files.project,
         tuple(sha[:10] for sha in commits),
         lambda trial: evolve(source.probe(commits[trial.position]), attempt=trial.attempt),
@@ -271,16 +284,19 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
         unit="commit",
         label=lambda position: source.label(commits[position]),
     )
-    trials = source.trials
-    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, policy.noise)
-    known = {
+
+
+def known_among(source: CommitSource, commits: tuple[str, ...]) -> dict[Trial, Observation]:
+    """Return the runs of these commits that were made before, without those under a trace."""
+    return {
         Trial(position, run.attempt): run
         for position, sha in enumerate(commits)
         if sha in source.runs.judged and not (run := source.runs.judged[sha][1]).trace
     }
-    searched = probed.search(known)
-    trials.tally.ran_now += searched.record.ran
-    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
+
+
+def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> None:
+    """Keep the run of each commit that a search ran, for its finding."""
     for trial, observation in sorted(searched.record.observations.items()):
         verdict = searched.record.judge(observation)
         sha = commits[trial.position]
@@ -288,7 +304,6 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
         is_side = searched.search.result.boundary is not None and trial.position in searched.search.result.boundary
         if sha not in source.runs.judged or (is_side and observation in searched.sides):
             source.runs.judged[sha] = (verdict, observation)
-    return searched
 
 
 def pair_of(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> tuple[str, str] | str:

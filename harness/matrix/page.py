@@ -17,7 +17,7 @@ from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
@@ -38,36 +38,36 @@ _LINES = 6  # the number of colours in charts.css
 
 
 @frozen
-class MatrixStanding:
-    """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
+class MatrixResult:
+    """A matrix to report on: `results` in the order of its cells, `written` an ISO 8601 time in UTC.
 
     `command` is what the user typed; `left_out` are releases (or cells) and reasons.
     """
 
     name: str
-    standings: tuple[CellResult, ...]
+    results: tuple[CellResult, ...]
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
     written: str = field(factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def write_page(store: Store, matrix: MatrixStanding) -> tuple[Path, str]:
+def write_page(store: Store, matrix: MatrixResult) -> tuple[Path, str]:
     """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
     page = matrix_page(matrix, store.log, private_of(store))
     return page.write(store, f"{_FOLDER}/{matrix.name}", "json", "html")[1], page.json()
 
 
 def matrix_page(
-    matrix: MatrixStanding,
+    matrix: MatrixResult,
     log_of: Callable[[Observation], str],
     private: Private = Private(),  # noqa: B008
 ) -> Page:
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
-    standings = matrix.standings
-    cells = [standing.cell for standing in standings]
+    results = matrix.results
+    cells = [result.cell for result in results]
     maps = tables(cells)
-    runs = [standing.run for standing in standings if standing.run is not None]
-    counts = Counter(standing.word for standing in standings)
+    runs = [result.run for result in results if result.run is not None]
+    counts = Counter(result.word for result in results)
     names = labels(cells)
     summary = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
     timely = [table for table in maps if table.is_timely]
@@ -75,15 +75,15 @@ def matrix_page(
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
-        "sentence": f"{counted(len(standings), 'cell')}: {summary}.",
+        "sentence": f"{counted(len(results), 'cell')}: {summary}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
         "maps": maps,
-        "plots": list(plots(timely, standings)),
-        "panels": [panel(position, standings, names, older, log_of) for position in range(len(standings))],
+        "plots": list(plots(timely, results)),
+        "panels": [panel(position, results, names, older, log_of) for position in range(len(results))],
         "left_out": matrix.left_out,
         "command": matrix.command,
-        "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
+        "footer": f"{matrix.name}, {len(results)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
     }
     return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
 
@@ -111,18 +111,18 @@ def _id(position: int) -> str:
     return f"cell-{position}"
 
 
-def plots(maps: Iterable[MatrixTable], standings: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
+def plots(maps: Iterable[MatrixTable], results: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
     """Yield the points over the vertical axis of each table: its title, what is left out, and the points.
 
     A table in which fewer than two values of that axis have metrics has none.
     """
     for table in maps:
         points = [
-            ChartPoint(metric, row, value, standings[place[0][0]].word, column, f"#{_id(place[0][0])}")
+            ChartPoint(metric, row, value, results[place[0][0]].word, column, f"#{_id(place[0][0])}")
             for row, places in table.rows
             for column, place in zip(table.columns, places, strict=True)
             if place
-            for metric, value in _numbers(standings[place[0][0]]).items()
+            for metric, value in _numbers(results[place[0][0]]).items()
         ]
         lines = list(dict.fromkeys(point.series for point in points))
         if len({point.label for point in points}) > 1:
@@ -130,29 +130,29 @@ def plots(maps: Iterable[MatrixTable], standings: Sequence[CellResult]) -> Itera
             yield table.title, note, [point for point in points if point.series in lines[:_LINES]]
 
 
-def _numbers(standing: CellResult) -> dict[str, float]:
-    return standing.run.observation.measured if standing.run is not None else {}
+def _numbers(result: CellResult) -> dict[str, float]:
+    return result.run.observation.measured if result.run is not None else {}
 
 
-def _record(matrix: MatrixStanding) -> dict[str, Any]:
-    words = [standing.word for standing in matrix.standings]
+def _record(matrix: MatrixResult) -> dict[str, Any]:
+    words = [result.word for result in matrix.results]
     return {
         "schema": SCHEMA,
         "matrix": matrix.name,
         "written": matrix.written,
         "command": matrix.command,
         "counts": {word: words.count(word) for word in sorted(set(words))},
-        "cells": [_cell_record(standing) for standing in matrix.standings],
+        "cells": [_cell_record(result) for result in matrix.results],
         "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
     }
 
 
-def _cell_record(standing: CellResult) -> dict[str, Any]:
-    cell, run = standing.cell, standing.run
+def _cell_record(result: CellResult) -> dict[str, Any]:
+    cell, run = result.cell, result.run
     record: dict[str, Any] = {
         **picked(cell, "name choice arguments"),
-        "verdict": standing.word,
-        "reason": standing.reason,
+        "verdict": result.word,
+        "reason": result.reason,
     }
     if run is None:
         return record
@@ -179,7 +179,7 @@ _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 def panel(
     position: int,
-    standings: Sequence[CellResult],
+    results: Sequence[CellResult],
     names: Sequence[str],
     older_of: Mapping[int, tuple[int, ...]],
     log_of: Callable[[Observation], str],
@@ -188,27 +188,27 @@ def panel(
 
     `label` distinguishes it from the others.
     """
-    standing, older = standings[position], older_of.get(position, ())
-    cell, run = standing.cell, standing.run
+    result, older = results[position], older_of.get(position, ())
+    cell, run = result.cell, result.run
     details: dict[str, Any] = {
         "id": _id(position),
         "name": cell.name,
         "label": names[position],
-        "word": standing.word,
-        "reason": standing.reason,
+        "word": result.word,
+        "reason": result.reason,
         "facts": (*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
         "command": shlex.join(["harness", "probe", *cell.arguments, *_day(cell, run)]),
     }
     if run is None:
         return {**details, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
     observation, lock = run.observation, run.observation.lock
-    compared = _compared(run, older, standings)
+    compared = _compared(run, older, results)
     return {
         **details,
         "again": again(observation) if lock else "",
         "versions": _versions(run, lock),
-        "compared": f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
-        "changes": _changes(standings[compared], lock) if compared is not None else (),
+        "compared": f"{names[compared]} ({results[compared].word})" if compared is not None else "",
+        "changes": _changes(results[compared], lock) if compared is not None else (),
         "drift": observation.drift,
         "took": f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
         "traceback": _trace(run),
@@ -216,10 +216,10 @@ def panel(
     }
 
 
-def _compared(run: CellRun, older: Sequence[int], standings: Sequence[CellResult]) -> int | None:
+def _compared(run: CellRun, older: Sequence[int], results: Sequence[CellResult]) -> int | None:
     """Return the position of the nearest older cell that has a lock, if its verdict differs."""
     for position in reversed(older):
-        other = standings[position]
+        other = results[position]
         if other.run is not None and other.run.observation.lock is not None:
             return position if other.verdict is not run.judgement.verdict else None
     return None
@@ -259,7 +259,7 @@ def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
     if lock is None:
         return ()
     axes = _packages(run.cell)
-    required = asked_for([*run.probe.combination.requirements, *run.probe.combination.holds])
+    required = required_names([*run.probe.combination.requirements, *run.probe.combination.holds])
     names = [*axes, *sorted(required - set(axes))]
     return tuple((name, version) for name in names if (version := lock.version_of(name)))
 
@@ -277,7 +277,7 @@ def _trace(run: CellRun) -> str:
     raised = run.observation.exception
     if raised is None:
         return ""
-    names = set(_packages(run.cell)) or asked_for(run.probe.repro.dependencies)
+    names = set(_packages(run.cell)) or required_names(run.probe.repro.dependencies)
     return trimmed_traceback(raised, names, f"{run.probe.repro.name}.py")
 
 

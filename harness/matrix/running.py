@@ -60,7 +60,7 @@ class Sessions:
 
     @property
     def reporter(self) -> Reporter:
-        """What hears of runs."""
+        """Where events go."""
         return self.first.reporter
 
     @property
@@ -210,7 +210,7 @@ class CellResult:
         return self.run.judgement.reason if self.run is not None else self.blocked
 
 
-def standings(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] = ()) -> tuple[CellResult, ...]:
+def results_of(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] = ()) -> tuple[CellResult, ...]:
     """Return every cell with its run: one of those that `ran`, else from the store. Nothing is run or resolved.
 
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.

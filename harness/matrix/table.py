@@ -74,12 +74,12 @@ def _text(value: Value) -> str:
 
 def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
     """The values of an axis, each once, in the order of a table."""
-    known = list(dict.fromkeys(texts))
+    values = list(dict.fromkeys(texts))
     if project_of(axis) or axis == "python":
-        known.sort(key=_release_order)
+        values.sort(key=_release_order)
     elif axis == "as-of":
-        known.sort()
-    return known
+        values.sort()
+    return values
 
 
 def _release_order(text: str) -> tuple[bool, Version | str]:
@@ -169,26 +169,26 @@ _UNKNOWN = "?"
 _OF = {Verdict.GOOD: "works", Verdict.BAD: "**fails**", Verdict.SKIP: _UNKNOWN, None: ""}
 
 
-def markdown_table(standings: Sequence[CellResult], meant: Collection[str], command: str) -> str:
+def markdown_table(results: Sequence[CellResult], names: Collection[str], command: str) -> str:
     """Return a table for each part of a matrix, and a line on where it comes from.
 
-    `meant` are the names of the cells to show; `command` made it.
+    `names` are those of the cells to show; `command` made it.
     """
-    words = [_OF[standing.verdict] for standing in standings]
-    shown = [i for i, standing in enumerate(standings) if standing.cell.name in meant]
+    words = [_OF[result.verdict] for result in results]
+    shown = [i for i, result in enumerate(results) if result.cell.name in names]
     lines: list[str] = []
-    for table in tables([standing.cell for standing in standings], shown):
+    for table in tables([result.cell for result in results], shown):
         lines += [f"**{_plain(table.title)}**", ""] if table.title else []
         lines.append(_row(_plain(table.down), [_plain(column) or "result" for column in table.columns]))
         lines.append("|---" * (len(table.columns) + 1) + "|")
         lines += [_row(_plain(row), [_place(place, words) for place in places]) for row, places in table.rows]
         lines.append("")
-    unknown = [standings[i] for i in shown if words[i] == _UNKNOWN]
+    unknown = [results[i] for i in shown if words[i] == _UNKNOWN]
     if unknown:
-        reasons = dict.fromkeys(one_line(without_folders(standing.reason), _REASON).rstrip(".") for standing in unknown)
+        reasons = dict.fromkeys(one_line(without_folders(result.reason), _REASON).rstrip(".") for result in unknown)
         text = listed((f"`{reason.replace('`', chr(39))}`" for reason in reasons), _REASONS)
         lines += [f"?: it could not be judged: {text}", ""]
-    lines.append(_source([standings[i] for i in shown], command))
+    lines.append(_source([results[i] for i in shown], command))
     return "\n".join(lines) + "\n"
 
 
@@ -202,9 +202,9 @@ def _place(place: Sequence[tuple[int, str]], words: Sequence[str]) -> str:
     return alike.pop() if len(alike) == 1 else ", ".join(texts)
 
 
-def _source(standings: Sequence[CellResult], command: str) -> str:
+def _source(results: Sequence[CellResult], command: str) -> str:
     """Return a line with the day, the Pythons and the devices of the runs, and the command."""
-    runs = [standing.run.observation for standing in standings if standing.run is not None]
+    runs = [result.run.observation for result in results if result.run is not None]
     days = sorted(run.started[:10] for run in runs if run.started)
     pythons = sorted({run.lock.minor for run in runs if run.lock is not None})
     devices = sorted({run.device.value for run in runs})

@@ -158,8 +158,8 @@ class Boundary:
         if not self.left_out or self.change.unit != "release" or older is None or newer is None:
             return {}
         low, high = sorted((Version(older), Version(newer)))
-        known = ((Version(text), text, why) for text, why in self.left_out.items())
-        return {text: why for version, text, why in known if low < version < high and not version.is_prerelease}
+        versions = ((Version(text), text, why) for text, why in self.left_out.items())
+        return {text: why for version, text, why in versions if low < version < high and not version.is_prerelease}
 
     @property
     def untried(self) -> dict[str, str]:

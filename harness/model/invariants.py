@@ -71,8 +71,8 @@ class Symptoms:
     def of(cls, messages: Mapping[str, str], printed: str, versions: frozenset[str] = frozenset()) -> Symptoms:
         """Read them. `versions` are those of packages that differ between the runs; a run may print them."""
         values = {test: tuple(_values(_masked(message, versions))) for test, message in messages.items()}
-        known = {line.strip() for message in messages.values() for line in message.splitlines()}
-        lines = (line for line in _own_lines(printed) if line.strip() not in known)
+        in_messages = {line.strip() for message in messages.values() for line in message.splitlines()}
+        lines = (line for line in _own_lines(printed) if line.strip() not in in_messages)
         return cls(values, tuple(Fact.of(_masked(line, versions)) for line in lines))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Asked
+from harness.bisection.answer import Answer, QuestionRecord
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
@@ -58,7 +58,7 @@ def stored_answer(answer: Answer, time: str) -> StoredAnswer:
     return StoredAnswer(question_id(answer.asked, *ends, *culprit), answer.lean(), time)
 
 
-def question_id(question: Asked, *parts: Any) -> str:
+def question_id(question: QuestionRecord, *parts: Any) -> str:
     """Return the id of a question: ten hexadecimal digits. `parts` are what else distinguishes two questions."""
     what = [as_record(question, SCHEMA), *parts]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
@@ -84,15 +84,15 @@ class Archive:
 
         Raises `UserMistake` if there is none, or more than one id starts with it.
         """
-        known = self.all()
-        if not known:
+        answers = self.all()
+        if not answers:
             raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
         if prefix is None:
-            return known[-1]
-        matches = [stored for stored in known if stored.id.startswith(prefix)]
+            return answers[-1]
+        matches = [stored for stored in answers if stored.id.startswith(prefix)]
         if len(matches) == 1:
             return matches[0]
-        listed = "; ".join(f"{stored.id} {stored.answer.subject} with {stored.answer.repro}" for stored in known)
+        listed = "; ".join(f"{stored.id} {stored.answer.subject} with {stored.answer.repro}" for stored in answers)
         many = f"{len(matches)} answer ids start" if matches else "no answer id starts"
         raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
 

@@ -103,15 +103,15 @@ def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
 def _certainty(window: BrokenWindow) -> str:
     doubts = [
         f"{listed(releases)} may be {where}, and could not be judged"
-        for releases, where, known in (
+        for releases, where, end in (
             (window.unsure_before, "the first broken one", window.last_good),
             (window.unsure_after, "broken too", window.fixed_in),
         )
-        if releases and known
+        if releases and end
     ]
     if doubts:
         return "; ".join(doubts)
-    missing = [side for known, side in ((window.last_good, "before"), (window.fixed_in, "after")) if known is None]
+    missing = [side for end, side in ((window.last_good, "before"), (window.fixed_in, "after")) if end is None]
     if missing:
         return f"certain in this range, which has no good run {' or '.join(missing)} it"
     return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"

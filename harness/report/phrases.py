@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from harness.bisection.advice import again
-from harness.bisection.answer import Answer, Asked, Status
+from harness.bisection.answer import Answer, QuestionRecord, Status
 from harness.bisection.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.text import ranged
@@ -92,7 +92,7 @@ def facts_of(stored: StoredAnswer) -> list[tuple[str, str]]:
 
 
 def question_facts(
-    question: Asked,
+    question: QuestionRecord,
     signature: Signature | None,
     *facts: tuple[str, str],
     machine: Mapping[str, Any],
@@ -148,7 +148,7 @@ def device_worth(observation: Observation, repro: Repro) -> str:
     return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
-def how_to_see_it(stored: StoredAnswer) -> list[str]:
+def how_to_reproduce(stored: StoredAnswer) -> list[str]:
     """What a reader needs to know before running the two commands."""
     notes = []
     if stored.repro.source:

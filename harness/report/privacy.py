@@ -24,7 +24,7 @@ def private_of(store: Store) -> Private:
     root = Workspace.default().root
     settings = read_pip_settings()
     addresses = (settings.index_url, *settings.extra_index_urls, *settings.find_links)
-    return private_here(
+    return private_in(
         os.environ,
         {root / "scratch": "<scratch>", root: "<cache>", store.root: "<results>", Path.cwd(): "<folder>"},
         addresses=filter(None, addresses),
@@ -32,7 +32,7 @@ def private_of(store: Store) -> Private:
     )
 
 
-def private_here(
+def private_in(
     environ: Mapping[str, str],
     folders: Mapping[Path, str],
     *,

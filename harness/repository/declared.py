@@ -162,8 +162,8 @@ def project_folder(repository: Repository, sha: str, project: str = "") -> str:
     by_name = [folder for folder in folders if normalized_name(names[folder]) == wanted]
     by_path = [folder for folder in folders if normalized_name(PurePosixPath(folder).name) == wanted]
     # If the root computes its name, it may be `project`, so a folder's name decides nothing.
-    known = by_name or ([] if "." in folders and not names["."] else by_path)
-    return known[0].removeprefix(".") if known else ""
+    matching = by_name or ([] if "." in folders and not names["."] else by_path)
+    return matching[0].removeprefix(".") if matching else ""
 
 
 def project_files(repository: Repository, tree: Mapping[str, TreeEntry], folder: str) -> dict[str, str]:

@@ -279,8 +279,8 @@ def clone_of(url: str, cache: Path) -> Repository:
     Credentials in the URL are used to fetch and are not stored. Raises `NoNetwork` if the URL can't be cloned and was
     not cloned before, `BadRepository` if git is not installed.
     """
-    known = without_credentials(url)
-    folder = cache / hashlib.sha256(known.encode()).hexdigest()[:20]
+    address = without_credentials(url)
+    folder = cache / hashlib.sha256(address.encode()).hexdigest()[:20]
     cache.mkdir(parents=True, exist_ok=True)
     with acquire(cache / f"{folder.name}.lock"):
         if folder.is_dir():
@@ -288,9 +288,11 @@ def clone_of(url: str, cache: Path) -> Repository:
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
             return Repository.open(folder)
         with whole_folder(folder) as partial:
-            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", known, ".")
+            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", address, ".")
             if words:
-                raise NoNetwork(f"can't clone {known}: {words}", hint="check the URL, or pass your own clone to --git")
+                raise NoNetwork(
+                    f"can't clone {address}: {words}", hint="check the URL, or pass your own clone to --git"
+                )
     return Repository.open(folder)
 
 
@@ -299,10 +301,14 @@ def _fetch(folder: Path, url: str, *arguments: str) -> str:
 
     Raises `BadRepository` if git is not installed.
     """
-    known = without_credentials(url)
+    address = without_credentials(url)
     variables = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
-    if known != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
-        variables |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf", "GIT_CONFIG_VALUE_0": known}
+    if address != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
+        variables |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
+            "GIT_CONFIG_VALUE_0": address,
+        }
     try:
         ended = run_git(folder, *arguments, limit_s=_CLONE_S, variables=variables)
     except BadRepository as error:

@@ -228,12 +228,12 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
     prefixes = {top: min(of, key=lambda prefix: (-of[prefix], len(prefix))) for top, of in votes.items()}
     suffixes = frozenset(PurePosixPath(path).suffix for path in packaged) - {"", ".so", ".pyd", ".dylib"}
     layout = Layout(prefixes, suffixes)
-    known = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
+    tagged = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
     return evolve(
         layout,
         left_out=_folders_of(layout.files(tree)) - _folders_of(packaged),
-        changed={path: blob for path, blob in sorted(known.items()) if blob is not None and blob != packaged[path]},
-        generated=tuple(sorted(path for path in packaged if known.get(path) is None)),
+        changed={path: blob for path, blob in sorted(tagged.items()) if blob is not None and blob != packaged[path]},
+        generated=tuple(sorted(path for path in packaged if tagged.get(path) is None)),
     )
 
 

@@ -406,43 +406,43 @@ class LineSearch:
     # -- once runs disagree: what tells most
 
     def _from_evidence(self) -> BisectionResult:
-        known = self._evidence
-        cuts, every = known.likeliest, known.every
-        flaky = tuple(sorted(self._at(index) for index in known.flaky))
+        evidence = self._evidence
+        cuts, every = evidence.likeliest, evidence.every
+        flaky = tuple(sorted(self._at(index) for index in evidence.flaky))
         status = self._status(cuts)
         if not cuts or status in (BisectionStatus.NO_FAILURE, self._nothing):
-            return BisectionResult(status, flaky=flaky, confidence=known.posterior.none, bad_side=every)
+            return BisectionResult(status, flaky=flaky, confidence=evidence.posterior.none, bad_side=every)
         low, high = cuts[0] - 1, cuts[-1]
-        good_side, bad_side = known.sides(high)
-        sure = status is not BisectionStatus.OPEN and known.mass(cuts) >= self._confidence
+        good_side, bad_side = evidence.sides(high)
+        sure = status is not BisectionStatus.OPEN and evidence.mass(cuts) >= self._confidence
         return BisectionResult(
             status,
-            self._ordered(self._at(low), self._at(high)) if sure and not known.unshown(cuts) else None,
-            self._suspects(cuts if sure else known.credible(self._confidence)),
+            self._ordered(self._at(low), self._at(high)) if sure and not evidence.unshown(cuts) else None,
+            self._suspects(cuts if sure else evidence.credible(self._confidence)),
             flaky=flaky,
-            confidence=known.mass(cuts),
+            confidence=evidence.mass(cuts),
             good_side=good_side,
             bad_side=bad_side,
             trusts_ends=self._noise.trusts_ends,
         )
 
     def _status(self, cuts: range) -> BisectionStatus:
-        known = self._evidence
+        evidence = self._evidence
         is_spent = len(self._verdicts) >= _MOST
         ended = BisectionStatus.INCONCLUSIVE if is_spent else BisectionStatus.OPEN
-        if len(known.untestable) >= self._length:
+        if len(evidence.untestable) >= self._length:
             return BisectionStatus.INCONCLUSIVE
-        if not known.every.bad:
-            is_enough = known.every.runs >= PASSES or is_spent or not cuts
+        if not evidence.every.bad:
+            is_enough = evidence.every.runs >= PASSES or is_spent or not cuts
             return BisectionStatus.NO_FAILURE if is_enough else BisectionStatus.OPEN
-        if not cuts or known.posterior.none >= self._confidence:
+        if not cuts or evidence.posterior.none >= self._confidence:
             return self._nothing
-        if known.mass(cuts) < self._confidence:
+        if evidence.mass(cuts) < self._confidence:
             return ended
-        unshown = known.unshown(cuts)
+        unshown = evidence.unshown(cuts)
         if not unshown:
             return self._something if len(cuts) == 1 else BisectionStatus.INCONCLUSIVE
-        is_lost = any(index in known.untestable or known.at(index).runs >= PASSES for index in unshown)
+        is_lost = any(index in evidence.untestable or evidence.at(index).runs >= PASSES for index in unshown)
         return BisectionStatus.INCONCLUSIVE if is_lost else ended
 
     def _worths(self) -> list[float]:
@@ -451,16 +451,16 @@ class LineSearch:
         Whether there is a change matters only once its location would be known; until then every run informs about
         both. The expected value is low next to a skip, because untestable releases are often consecutive.
         """
-        known = self._evidence
-        if not known.every.bad:
-            first = next((i for i in reversed(range(known.length)) if i not in known.untestable), None)
-            return [float(i == first) for i in range(known.length)]
-        cuts = known.posterior.cuts
+        evidence = self._evidence
+        if not evidence.every.bad:
+            first = next((i for i in reversed(range(evidence.length)) if i not in evidence.untestable), None)
+            return [float(i == first) for i in range(evidence.length)]
+        cuts = evidence.posterior.cuts
         change = sum(cuts)
-        bits = known.posterior.information(of_place=change > 0.2 and max(cuts) < self._confidence * change)
-        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(known.length)]
+        bits = evidence.posterior.information(of_place=change > 0.2 and max(cuts) < self._confidence * change)
+        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(evidence.length)]
         return [
-            0.0 if i in known.untestable else (value + 1e-9) * known.chance_of_a_verdict(i) / seconds[i]
+            0.0 if i in evidence.untestable else (value + 1e-9) * evidence.chance_of_a_verdict(i) / seconds[i]
             for i, value in enumerate(bits)
         ]
 
@@ -470,14 +470,14 @@ class LineSearch:
         A further run at a position counts half, a third, and so on: it tells less before the others have ended. If a
         boundary is certain enough to be named, its sides come first if no run has confirmed them yet.
         """
-        known = self._evidence
+        evidence = self._evidence
         following: dict[int, int] = {}
         for trial in (*self._verdicts, *self._requested, *running):
             following[trial.position] = max(following.get(trial.position, 0), trial.attempt + 1)
         times = Counter(abs(trial.position - self._good) for trial in running)
-        cuts = known.likeliest
-        is_named = cuts and known.every.bad and known.mass(cuts) >= self._confidence
-        unshown = [index for index in known.unshown(cuts) if not times[index]] if is_named else []
+        cuts = evidence.likeliest
+        is_named = cuts and evidence.every.bad and evidence.mass(cuts) >= self._confidence
+        unshown = [index for index in evidence.unshown(cuts) if not times[index]] if is_named else []
         worths = self._worths()
         chosen = list(running)
         while len(chosen) < n:

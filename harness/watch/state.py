@@ -280,9 +280,9 @@ def compare(cell: CellState, baseline: CellState | None) -> CellState:
     """
     if baseline is None or cell.standing is CellStatus.GOOD:
         return cell
-    standing = _standing(cell, baseline)
-    known = baseline.broken_by if standing is CellStatus.BROKEN else ""
-    return evolve(cell, standing=standing, broken_by=known, good=baseline.good)
+    status = _status(cell, baseline)
+    broken_by = baseline.broken_by if status is CellStatus.BROKEN else ""
+    return evolve(cell, standing=status, broken_by=broken_by, good=baseline.good)
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellState]) -> CellState | None:
@@ -337,7 +337,7 @@ def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
     )
 
 
-def _standing(cell: CellState, baseline: CellState) -> CellStatus:
+def _status(cell: CellState, baseline: CellState) -> CellStatus:
     if not cell.pattern:  # nothing that failed
         return CellStatus.UNJUDGED
     match baseline.standing:

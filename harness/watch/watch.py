@@ -226,8 +226,8 @@ class Watch:
         second, _ = self._again(turn, turn.newer)
         if second.verdict is not Verdict.BAD:
             return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
-        if known := self._known(state.pattern, older, turn.newer):
-            return evolve(state, standing=CellStatus.BROKEN, broken_by=known)
+        if cause := self._known_cause(state.pattern, older, turn.newer):
+            return evolve(state, standing=CellStatus.BROKEN, broken_by=cause)
         self._note(f"{state.name}: running its last good environment again")
         first, run = self._again(turn, older)
         is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
@@ -248,7 +248,7 @@ class Watch:
             write_reports(self.sessions.store, evolve(stored_answer(answer, self.start), id=answer.cause))
         return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
 
-    def _known(self, pattern: str, older: Lock, newer: Lock) -> str:
+    def _known_cause(self, pattern: str, older: Lock, newer: Lock) -> str:
         """Return the id of a cause with this pattern whose culprit came between two locks, else of one without a
         culprit that is open; "" if there is none.
         """
@@ -286,9 +286,9 @@ class Watch:
         probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
         attempts = (probers.prepare(evolve(turn.probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
         prepared = next(
-            each
-            for each in attempts
-            if each.observation is None or not each.cached or each.observation.started >= self.start
+            prepared
+            for prepared in attempts
+            if prepared.observation is None or not prepared.cached or prepared.observation.started >= self.start
         )
         if prepared.observation is not None:
             return judge(prepared.observation), prepared.observation

@@ -9,7 +9,7 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.bisection.answer import Asked, Effort
+from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.history import History, ReleaseRow, RowState
 from harness.model import Change, Device, Observation, Outcome, Release, Repro, Signature, Verdict
 from harness.model.boundary import Boundary
@@ -51,7 +51,7 @@ def boundary(older, newer, *, is_fix=False):
 
 
 HISTORY = History(
-    Asked("shop", REPRO, python="3.11.7", requirements=("till",), holds=("coin<2",)),
+    QuestionRecord("shop", REPRO, python="3.11.7", requirements=("till",), holds=("coin<2",)),
     Signature(exception="ValueError"),
     (boundary("1.0", "1.2"), boundary("1.2", "1.5", is_fix=True)),
     (
