@@ -114,7 +114,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     workspace = Workspace.opened()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    sandbox, rights = _sandbox(settings, reporter)
+    sandbox, rights = _sandbox(settings, reporter, workspace)
     uv = Uv(pip, extra_environment=_torch_backend(settings), sandbox=sandbox)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
@@ -184,7 +184,7 @@ def joined(session: Session) -> Iterator[Session]:
         yield evolve(session, remote=RemoteProber.over(executor, session.local, session.reporter))
 
 
-def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
+def _sandbox(settings: Settings, reporter: Reporter, workspace: Workspace) -> tuple[Sandbox | None, str]:
     """The sandbox of all runs, and a word for what the user allows them beyond it ("" for nothing).
 
     Raises `UserMistake` if a required sandbox does not work.
@@ -192,7 +192,7 @@ def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, st
     mode = SandboxMode.of(os.environ, settings.sandbox)
     # An option is part of the question, so it needs a new run; the variable only describes the machine.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
-    return choose(mode, network=settings.network, reporter=reporter), rights
+    return choose(mode, network=settings.network, reporter=reporter, hidden=(workspace.root,)), rights
 
 
 def _local_lanes(device: Device, repro: Repro | None) -> int:

@@ -12,6 +12,7 @@ import json
 import posixpath
 import re
 import shlex
+import signal
 import tomllib
 from pathlib import PurePosixPath
 from typing import Any
@@ -288,6 +289,8 @@ def _bytes(value: Any, where: str) -> int | None:
 
 _size = that(lambda value: isinstance(value, str) and bool(parse_size(value)), "a size such as '8 GiB'")
 _BOUNDS: dict[str, Reader] = {"good": _version, "bad": _version, "as-of": text, "hold": requirements, "default": switch}
+# A shell and a sandbox exit with 128 and the number after these signals (as in run/guard.py).
+_FATAL = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
 _SIGNATURE: dict[str, Reader] = {
     **dict.fromkeys(("exception", "message", "frame", "metric"), text),
     **dict.fromkeys(("above", "below"), number),
@@ -312,6 +315,8 @@ def _signature(value: Any, where: str) -> Signature:
         raise ValueError(f"{where}: metric needs above or below, and above or below need metric")
     if (given.get("exception") or "").rpartition(".")[2] == "SystemExit":
         raise ValueError(f"{where}: SystemExit is recognised by its exit code: write exit-code = 1, not exception")
+    if (given.get("exit_code") or 0) - 128 in _FATAL:
+        raise ValueError(f"{where}: exit code {given['exit_code']} stands for a signal: write crash = true")
     return Signature(**given)
 
 

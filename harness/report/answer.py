@@ -19,7 +19,7 @@ from harness.model.release import version_order
 from harness.model.text import counted
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, StoredAnswer, stored_answer
-from harness.report.commands import asked_for, exact_command, lock_text, side_command
+from harness.report.commands import exact_command, lock_text, required_names, side_command
 from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import Page, range_cell
 from harness.report.phrases import (
@@ -177,7 +177,7 @@ def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
 
 def _required(stored: StoredAnswer) -> set[str]:
     question = stored.answer.asked
-    named = asked_for([*question.requirements, *question.holds, *stored.repro.dependencies])
+    named = required_names([*question.requirements, *question.holds, *stored.repro.dependencies])
     return named | {stored.answer.subject}
 
 
@@ -225,7 +225,7 @@ def _sides(stored: StoredAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any
     answer = stored.answer
     reasons = {step.observation: step.reason for step in answer.steps}
     pinned = _required(stored) | {change.name for change in answer.lock_changes}
-    held = asked_for(answer.asked.holds)
+    held = required_names(answer.asked.holds)
     sides = []
     for verdict, observation in answer.boundary.by_verdict.items():
         lock, raised = observation.lock, observation.exception

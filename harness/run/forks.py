@@ -72,6 +72,7 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
             "modules": list(modules),
             "emulation": emulation if job.device is Device.EMULATED else None,
             "guard": str(GUARD),
+            "sandboxed": bool(sandbox),
             "script_folder": str(folder.script),
         }
         folder.job.write_text(json.dumps(order), encoding="utf-8")

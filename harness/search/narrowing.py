@@ -178,7 +178,7 @@ class Narrowing(Generic[H]):
         smallest = self._smallest_bad(self._verdicts)
         candidates: dict[frozenset[H], None] = {}
         if smallest != self._all:
-            self._parts = self._telling_most(smallest)
+            self._parts = self._most_informative(smallest)
         elif not self._together:
             candidates = dict.fromkeys(self._joined())
         position = 0
@@ -214,7 +214,7 @@ class Narrowing(Generic[H]):
         candidate = self._tried[part] = self._complete(part)
         return None if candidate in self._verdicts or self._size(candidate) >= self._size(smallest) else candidate
 
-    def _telling_most(self, smallest: frozenset[H]) -> list[frozenset[H]]:
+    def _most_informative(self, smallest: frozenset[H]) -> list[frozenset[H]]:
         """The parts inside a set that is enough, those first whose verdict tells most about the rest."""
         left = {change: self._weight[change] for change in (smallest & self._all) - self._cleared}
         total = sum(left.values()) or 1.0

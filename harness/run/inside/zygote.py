@@ -116,6 +116,8 @@ def main(path: str) -> None:
     sys.modules["_harness_child_driver"] = sys.modules.pop("child")
     sys.path[0] = order["script_folder"]
     guard = child.load("_harness_guard", order["guard"])
+    if order["sandboxed"]:
+        guard.leave_keyring()
     sys.addaudithook(child.note_use)
     gc.disable()  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
