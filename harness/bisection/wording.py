@@ -10,9 +10,10 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
+from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.request import End, EndKind
@@ -260,23 +261,33 @@ def found_in_words(answer: Answer) -> str:
     `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
     """
     alike: dict[object, list[Failure]] = {}
-    for group in answer.failures:
-        releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
-        alike.setdefault(releases or group.note, []).append(group)
-    told = [
-        (max(map(_since, groups), key=len), len({test for one in groups for test in one.tests}))
-        for groups in alike.values()
-    ]
-    count = len({test for failure in answer.failures for test in failure.tests})
+    for failure in answer.failures:
+        releases = frozenset((culprit.package, culprit.boundary.ends[1]) for culprit in failure.culprits)
+        alike.setdefault(releases or failure.note, []).append(failure)
+    reasons = [(_tests_of(failures), max(map(_since, failures), key=len)) for failures in alike.values()]
+    tests = _tests_of(answer.failures)
     is_fix = answer.status is Status.FIXED
-    if not count:
-        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
-    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
+    if not tests:
+        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for _, since in reasons)}."
+    parts = [f"{_numbered(some)} {since}" if len(reasons) > 1 else since for some, since in reasons]
     if answer.comparison.flaky:
         parts.append(f"{len(answer.comparison.flaky)} are flaky")
-    verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
-    subject = f"{counted(count, 'test')} {verb}"
+    if tests == {EXIT}:
+        subject = f"The exit code {'is 0 again' if is_fix else 'is not 0'}"
+    else:
+        verb = ("is fixed" if len(tests) == 1 else "are fixed") if is_fix else ("fails" if len(tests) == 1 else "fail")
+        subject = f"{counted(len(tests - {EXIT}), 'test')}{' and the exit code' if EXIT in tests else ''} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _tests_of(failures: Iterable[Failure]) -> set[str]:
+    return {test for failure in failures for test in failure.tests}
+
+
+def _numbered(tests: set[str]) -> str:
+    """Return how many tests these are, with the exit code by its name."""
+    number = len(tests - {EXIT})
+    return " and ".join([str(number)] * bool(number) + ["the exit code"] * (EXIT in tests))
 
 
 def _since(group: Failure) -> str:
@@ -379,8 +390,11 @@ def _workaround(answer: Answer) -> str:
     if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"
-    sure = f"nothing else newly fails with {them}" if answer.comparison.failing_at_both else f"a run with {them} passed"
-    return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
+    run = answer.verified_by
+    if run is None:
+        return f"{answer.constraint} (not confirmed by a run)"
+    passed = run.outcome is Outcome.COMPLETED
+    return f"{answer.constraint} ({f'a run with {them} passed' if passed else f'nothing else newly fails with {them}'})"
 
 
 def cause_of(culprit: Culprit) -> str:

@@ -120,7 +120,7 @@ class CommitFiles:
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         project = builds.read_commit(self.repository, self.repository.describe(sha), self.project)
         if project.built is None:
-            why = "; ".join(project.told) or "it can't be built"
+            why = "; ".join(project.notes) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
         lock = probe.lock
         if lock is not None:  # a run is checked against its lock, and the release is not installed
