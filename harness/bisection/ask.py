@@ -239,7 +239,7 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
             *request.project.typed,
             *settings.typed,
         ),
-        told=chosen.told,
+        notes=chosen.notes,
     )
 
 
@@ -275,9 +275,9 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     uv = session.local.builder.uv
     reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
-    told = [
+    facts = [
         (__version__, kind.value),
-        asdict(evolve(question, told=())),
+        asdict(evolve(question, notes=())),
         [end.path.read_bytes().hex() for end in ends if end.path is not None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
@@ -289,7 +289,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         [(release.version, release.yanked) for release in releases],
     ]
-    text = json.dumps(told, sort_keys=True, default=str)
+    text = json.dumps(facts, sort_keys=True, default=str)
     return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 

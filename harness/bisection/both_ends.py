@@ -232,8 +232,8 @@ class BothEnds:
         if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
             self.good_runs = [rebuilt]
             return
-        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
-        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        note = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{note}: {self.last_words(rebuilt)}"
         self.good_runs = [itself, rebuilt]
 
     @property
@@ -306,16 +306,20 @@ class BothEnds:
         return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         older = self._older
-        told = (*(older.told if older is not None else ()), *self.bad.told)
-        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
+        notes = (
+            *(older.notes if older is not None else ()),
+            *self.bad.notes,
+            *cut_short("the good end", self.good_runs[:1]),
+            *cut_short("the bad end", self.bad_runs[:1]),
+        )
         if not self.together or self.observer.is_flaky:
-            return told
+            return notes
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
         order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
-        return (*told, order)
+        return (*notes, order)
 
     def flaky(self, groups: Groups, repro: Repro, good: Snapshot) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""

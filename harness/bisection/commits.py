@@ -41,7 +41,7 @@ from harness.model.lock import AsOf
 from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.releases import releases_on_line, scope_of, told_holds
+from harness.question.releases import notes_on_holds, releases_on_line, scope_of
 from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
@@ -96,7 +96,9 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQue
     headline = (
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
-    session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
+    session.reporter.report(
+        SearchBegan(headline, (base, *notes_on_holds(scope.holds, question.hold), *question.notes, why))
+    )
     judge = Judge(question.repro.signature, session.store)
     trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
     source = _source(session, trials, span, day, question)

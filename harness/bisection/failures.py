@@ -23,13 +23,15 @@ from harness.model import (
     TestResult,
     Verdict,
 )
-from harness.model.observation import WHOLE_RUN
+from harness.model.observation import EXIT, WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
 from harness.model.text import one_line
 from harness.probing import Judge
+from harness.run.commands import NO_TESTS
 from harness.store import Store
 
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
+_NEITHER = frozenset({TestOutcome.SKIPPED, TestOutcome.XFAILED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
 _LINE = 200  # characters of an exception in a sentence
@@ -40,16 +42,18 @@ _FAILED = RaisedException("Failed", "")
 class FailureJudge(Judge):
     """Judges runs by one failure: of some tests, or without `tests` of the whole command.
 
-    `differing` is the verdict on a failure with another message: the tests may have failed so before.
+    `differing` is the verdict on a failure with another message: the tests may have failed so before. `is_new` is that
+    of the group.
     """
 
     tests: tuple[str, ...] = field(default=(), kw_only=True)
+    is_new: bool = field(default=False, kw_only=True)
     differing: Verdict = field(default=Verdict.SKIP, kw_only=True)
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
         if self.tests and self.signature is not None:
-            observation = seen_by(observation, Group(self.tests, self.signature))
+            observation = seen_by(observation, Group(self.tests, self.signature, is_new=self.is_new))
         judgement = super().__call__(observation)
         differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         verdict = self.differing if differs else judgement.verdict
@@ -69,16 +73,18 @@ class Group:
     """Tests that passed at the good end and fail in the same way at the bad end; none for a whole command.
 
     `signature` describes that failure. `exceptions` are those of the bad end, followed by their causes; they are used
-    to guess the package.
+    to guess the package. With `is_new` the tests did not pass at the good end but did not fail either: they were
+    skipped, expected to fail, or not there, so any run in which they don't fail is good.
     """
 
     tests: tuple[str, ...]
     signature: Signature
     exceptions: tuple[RaisedException, ...] = ()
+    is_new: bool = False
 
     def judge(self, store: Store) -> FailureJudge:
         """Return the judge for which only this failure is bad; `store` has the logs of the runs."""
-        return FailureJudge(self.signature, store, tests=self.tests)
+        return FailureJudge(self.signature, store, tests=self.tests, is_new=self.is_new)
 
 
 @frozen
@@ -129,7 +135,8 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
     """Group the tests that pass at the good end and fail at the bad one by how they fail.
 
     The first run of each end counts; a test with contradicting results in further ones is flaky. The failure of a
-    module that can't be imported counts for all its tests.
+    module that can't be imported counts for all its tests. What was skipped, expected to fail or absent in a good end
+    that ended well, and the clean-up of a class or module, can newly fail, too.
     """
     flaky = disagreeing(good) | disagreeing(bad)
     at_good, at_bad = _Results(good[0]), _Results(bad[0])
@@ -145,13 +152,19 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
         if test in flaky or any(failure.id in flaky for failure in failures):
             continue
         if not failures:
-            not_run += [test] if not at_bad.all_pass(test) else []
+            not_run += [test] if test != EXIT and not at_bad.all_pass(test) else []
             continue
         raised = failures[0].exception or _FAILED
         found.setdefault(_key(test, failures[0], raised), []).append((test, raised))
+    new: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
+    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED):
+        if failure.id not in flaky:
+            raised = failure.exception or _FAILED
+            new.setdefault(_key(failure.id, failure, raised), []).append((failure.id, raised))
     groups = tuple(
-        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
-        for failing in found.values()
+        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]), is_new=is_new)
+        for is_new, each in ((False, found), (True, new))
+        for failing in each.values()
     )
     groups = tuple(evolve(group, exceptions=_raised_by(bad[0], group)) for group in groups)
     return Groups(
@@ -177,15 +190,25 @@ def seen_by(observation: Observation, group: Group) -> Observation:
         return evolve(seen, detail=f"{titled(seen.exception)} ({test})")
     if not observation.outcome.ran:
         return observation
+    if group.is_new and results.ended:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=_no_failure(group))
     missing = [test for test in group.tests if not results.all_pass(test)]
     if not missing:
         passed = "the test passed" if len(group.tests) == 1 else f"all {len(group.tests)} tests passed"
+        passed = "the exit code is 0" if group.tests == (EXIT,) else passed
         return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=passed)
+    if missing == [EXIT]:
+        detail = f"other tests failed, so the exit code says nothing: {observation.detail}"
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=detail)
     what = "was skipped" if results.of(missing[0]) else "did not run"
     more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
     why = f"; {observation.detail}" if observation.detail and observation.outcome is not Outcome.COMPLETED else ""
     detail = f"{missing[0]} {what}{more}{why}"
     return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=detail)
+
+
+def _no_failure(group: Group) -> str:
+    return f"{group.tests[0]} does not fail" if len(group.tests) == 1 else f"none of {len(group.tests)} tests fails"
 
 
 def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[str, ...]:
@@ -227,10 +250,17 @@ def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...
 
 
 class _Results:
-    """The results of one run by test; the failure of a module, class or folder counts for the tests in it."""
+    """The results of one run by test; the failure of a module, class or folder counts for the tests in it.
+
+    The exit code of a command counts as a test that passed, if it is 0.
+    """
 
     def __init__(self, observation: Observation) -> None:
         self.own = {result.id: result for result in observation.tests}
+        if observation.tests and observation.outcome is Outcome.COMPLETED:
+            self.own[EXIT] = TestResult(EXIT, TestOutcome.PASSED)
+        has_no_test = observation.mistake == NO_TESTS
+        self.ended = EXIT in self.own or has_no_test or (bool(self.own) and observation.outcome is Outcome.EXITED)
         self._failed = [result for result in observation.tests if result.outcome.is_failure]
         self._by_function: dict[str, list[TestResult]] = {}
         for result in observation.tests:
@@ -256,6 +286,26 @@ class _Results:
     def all_failures(self, tests: Iterable[str]) -> Iterable[TestResult]:
         """Return each failure of these tests once."""
         return {failure.id: failure for test in tests for failure in self.failures(test)}.values()
+
+    def new_failures(self, older: _Results, ended_well: bool) -> Iterable[TestResult]:
+        """Return the failures of what neither passed nor failed in an older run.
+
+        If that run did not end well, only those of a clean-up are known to be new.
+        """
+        ran = [test for test, result in older.own.items() if result.outcome not in _NEITHER]
+        counted = {failure.id for test in ran for failure in self.failures(test)}
+        for failure in self._failed:
+            if failure.id == WHOLE_RUN or failure.id in counted:
+                continue
+            is_absent = failure.id not in older.own
+            if is_absent and older.of(failure.id):
+                continue
+            if ended_well or (is_absent and self._is_clean_up(failure)):
+                yield failure
+
+    def _is_clean_up(self, failure: TestResult) -> bool:
+        """Whether tests of a class or module that failed have ended before."""
+        return any(_stands_for(failure.id, test) for test in self.own)
 
     def all_pass(self, test: str) -> bool:
         """Whether a test ran and passed."""

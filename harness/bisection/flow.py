@@ -69,8 +69,8 @@ def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
         snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
     headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
-    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
-    good_snapshot, bad_snapshot = (None, evolve(own[1], told=())) if own is not None else snapshots.both(ends)
+    session.reporter.report(SearchBegan(headline, (*question.notes, *(own[1].notes if own else ()), why)))
+    good_snapshot, bad_snapshot = (None, evolve(own[1], notes=())) if own is not None else snapshots.both(ends)
     with session.lanes(snapshots.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
@@ -156,7 +156,7 @@ class Between:
             verified_by=self.verified_by,
             comparison=evolve(self.compared, not_kept=ends.not_kept),
             advice=advice,
-            notes=tuple(dict.fromkeys((*ends.told, *self.notes))),
+            notes=tuple(dict.fromkeys((*ends.notes, *self.notes))),
             effort=Effort(ends.observer.tally.ran_now),
         )
 
@@ -185,7 +185,7 @@ class Between:
             runs = self.compared.runs
             runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
             self.compared = evolve(self.compared, runs=runs)
-            self.notes += ends.told
+            self.notes += ends.notes
             if groups.groups and ends.good is not None:
                 groups = self._explain(groups, ends.good)
             else:

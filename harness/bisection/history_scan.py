@@ -23,7 +23,7 @@ from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog, Searched, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
-from harness.question.releases import Plan, check_ends, fill_plan, told_packages
+from harness.question.releases import Plan, check_ends, fill_plan, notes_on_packages
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
 
@@ -73,7 +73,7 @@ def make_history_plan(
     # A bisection keeps other packages near the repro's bad bound, too, so the two share their runs.
     bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
     near = bad if bad in plan.names else None
-    choices = [*plan.choices, *told_packages(plan, near or until or "the newest release")]
+    choices = [*plan.choices, *notes_on_packages(plan, near or until or "the newest release")]
     stride = wanted.max_gap or stride_for(len(plan.releases))
     if wanted.max_gap is None and stride > 1:
         choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")

@@ -113,10 +113,10 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
         prober=Probers({python.scope.python: python.session.prober for python in pythons}),
         judge=Judge(scope.repro.signature, session.store),
         depth=question.depth,
-        announced=(headline, (*question.told, *left_out_words(left_out))),
+        announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
     answer = answer_line(session, question, lambda *_: asked)
-    return evolve(answer, notes=(*question.told, *answer.notes))
+    return evolve(answer, notes=(*question.notes, *answer.notes))
 
 
 def _pythons(

@@ -48,7 +48,7 @@ def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuest
     """
     device, why = session.device_for(question.repro)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
-    plan = evolve(plan, choices=(*plan.choices, *question.told, why))
+    plan = evolve(plan, choices=(*plan.choices, *question.notes, why))
     probes, find_fix = plan.probes(session.prober), plan.question.policy.find_fix
     return ReleaseQuestion(
         plan=plan,

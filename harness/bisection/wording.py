@@ -10,14 +10,15 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
+from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
-from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
+from harness.search import CONFIDENCE, LineResult, LineStatus
 
 
 def sentence_of(answer: Answer) -> str:
@@ -76,7 +77,7 @@ def _outermost(boundary: Boundary) -> tuple[str, str]:
     return (judged[0], judged[-1]) if judged else ("", "")
 
 
-def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
+def moved_ends(result: LineResult, names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
     return tuple(
         f"{names[end.given]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
@@ -133,7 +134,7 @@ def between_in_words(subject: str, older: str, newer: str, suspects: Sequence[st
     )
 
 
-def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say in a clause why the search over a line is not sure which candidate it is."""
     known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
     effect, suspects = known.effect, boundary.suspects
@@ -149,7 +150,7 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
         runs = known.bad_side.runs + (known.good_side.runs if known.good_side else 0)
         at_best = f"; the likeliest has {100 * known.confidence:.0f} %" if known.confidence is not None else ""
         return f"it is flaky, and after {runs} runs it can be any of {ranged(suspects)}{at_best}"
-    if result.status is BisectionStatus.FLAKY:
+    if result.status is LineStatus.FLAKY:
         which = ", ".join(boundary.candidates[position].version for position in result.flaky)
         return f"{subject} {which} gave different verdicts when it was run again"
     if not boundary.steps:
@@ -170,9 +171,9 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
     )
 
 
-def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def _unjudged_end(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say why the answer is open: the end that it is about could not be judged."""
-    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    is_about_bad = result.status is LineStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
     name, used = (boundary.candidates[position].version for position in (end.given, end.used))
     reason = next((step.reason for step in boundary.steps if step.release == name), "")
@@ -260,23 +261,33 @@ def found_in_words(answer: Answer) -> str:
     `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
     """
     alike: dict[object, list[Failure]] = {}
-    for group in answer.failures:
-        releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
-        alike.setdefault(releases or group.note, []).append(group)
-    told = [
-        (max(map(_since, groups), key=len), len({test for one in groups for test in one.tests}))
-        for groups in alike.values()
-    ]
-    count = len({test for failure in answer.failures for test in failure.tests})
+    for failure in answer.failures:
+        releases = frozenset((culprit.package, culprit.boundary.ends[1]) for culprit in failure.culprits)
+        alike.setdefault(releases or failure.note, []).append(failure)
+    reasons = [(_tests_of(failures), max(map(_since, failures), key=len)) for failures in alike.values()]
+    tests = _tests_of(answer.failures)
     is_fix = answer.status is Status.FIXED
-    if not count:
-        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
-    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
+    if not tests:
+        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for _, since in reasons)}."
+    parts = [f"{_numbered(some)} {since}" if len(reasons) > 1 else since for some, since in reasons]
     if answer.comparison.flaky:
         parts.append(f"{len(answer.comparison.flaky)} are flaky")
-    verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
-    subject = f"{counted(count, 'test')} {verb}"
+    if tests == {EXIT}:
+        subject = f"The exit code {'is 0 again' if is_fix else 'is not 0'}"
+    else:
+        verb = ("is fixed" if len(tests) == 1 else "are fixed") if is_fix else ("fails" if len(tests) == 1 else "fail")
+        subject = f"{counted(len(tests - {EXIT}), 'test')}{' and the exit code' if EXIT in tests else ''} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _tests_of(failures: Iterable[Failure]) -> set[str]:
+    return {test for failure in failures for test in failure.tests}
+
+
+def _numbered(tests: set[str]) -> str:
+    """Return how many tests these are, with the exit code by its name."""
+    number = len(tests - {EXIT})
+    return " and ".join([str(number)] * bool(number) + ["the exit code"] * (EXIT in tests))
 
 
 def _since(group: Failure) -> str:
@@ -379,8 +390,11 @@ def _workaround(answer: Answer) -> str:
     if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"
-    sure = f"nothing else newly fails with {them}" if answer.comparison.failing_at_both else f"a run with {them} passed"
-    return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
+    run = answer.verified_by
+    if run is None:
+        return f"{answer.constraint} (not confirmed by a run)"
+    passed = run.outcome is Outcome.COMPLETED
+    return f"{answer.constraint} ({f'a run with {them} passed' if passed else f'nothing else newly fails with {them}'})"
 
 
 def cause_of(culprit: Culprit) -> str:

@@ -30,7 +30,7 @@ from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
 from harness.question.commands import ChosenProject
 from harness.question.request import Policy, Request
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.run.process import pause
 from harness.settings import Settings
 from harness.terminal import PlainView, print_answer, reporting
@@ -74,7 +74,7 @@ class AtTheTerminal:
 
 
 def _name(shown: JudgedRun) -> str:
-    lock, named = shown.observation.lock, asked_for(shown.probe.combination.requirements)
+    lock, named = shown.observation.lock, required_names(shown.probe.combination.requirements)
     told = [f"{pin.name} {pin.version}" for pin in (lock.pins if lock is not None else ()) if pin.name in named]
     return ", ".join(told) or shown.observation.repro
 

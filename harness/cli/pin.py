@@ -19,7 +19,7 @@ from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
 from harness.question.request import Request
-from harness.report.commands import asked_for, constraints_text, install_command
+from harness.report.commands import constraints_text, install_command, required_names
 from harness.settings import Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
@@ -126,5 +126,5 @@ def written(found: Pinned, answer: Answer, style: str) -> str:
     if style == "constraints":
         return constraints_text(found.lock, found.sentence)
     asked = answer.asked
-    names = asked_for([*asked.repro.dependencies, *asked.requirements, *found.constraints])
+    names = required_names([*asked.repro.dependencies, *asked.requirements, *found.constraints])
     return install_command(("uv", "add") if style == "uv" else ("pip", "install"), found.lock, names)

@@ -17,7 +17,7 @@ from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
@@ -259,7 +259,7 @@ def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
     if lock is None:
         return ()
     axes = _packages(run.cell)
-    required = asked_for([*run.probe.combination.requirements, *run.probe.combination.holds])
+    required = required_names([*run.probe.combination.requirements, *run.probe.combination.holds])
     names = [*axes, *sorted(required - set(axes))]
     return tuple((name, version) for name in names if (version := lock.version_of(name)))
 
@@ -277,7 +277,7 @@ def _trace(run: CellRun) -> str:
     raised = run.observation.exception
     if raised is None:
         return ""
-    names = set(_packages(run.cell)) or asked_for(run.probe.repro.dependencies)
+    names = set(_packages(run.cell)) or required_names(run.probe.repro.dependencies)
     return trimmed_traceback(raised, names, f"{run.probe.repro.name}.py")
 
 

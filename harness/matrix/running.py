@@ -60,7 +60,7 @@ class Sessions:
 
     @property
     def reporter(self) -> Reporter:
-        """What hears of runs."""
+        """Where events go."""
         return self.first.reporter
 
     @property

@@ -237,7 +237,7 @@ class Culprit:
 
     @property
     def constraint(self) -> str:
-        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
+        """The constraint that runs showed to be enough: on the culprit package if that alone was reverted."""
         finding = self.findings[0] if self.findings else None
         shown = finding.proofs[0] if finding is not None and finding.proofs else None
         if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:

@@ -170,6 +170,7 @@ MESSAGE_LIMIT = 4_000
 FRAMES_LIMIT = 60
 CAUSES_LIMIT = 10
 WHOLE_RUN = "<run>"
+EXIT = "exit code"
 
 
 class TestOutcome(enum.StrEnum):
@@ -195,7 +196,8 @@ class TestResult:
     """One test, or one module, class or `conftest.py` that could not be set up (an ERROR).
 
     `id` is the test tool's name for it: `tests/test_a.py::test_b[1]` for pytest, `tests.test_a.TestB.test_c` for
-    unittest, and `WHOLE_RUN` for a failure that ended the run before or between tests. `duration_s` is in seconds.
+    unittest, `WHOLE_RUN` for a failure that ended the run before or between tests, and `EXIT` for an exit code or a
+    crash after all tests, which none of them explains. `duration_s` is in seconds.
     """
 
     __test__ = False

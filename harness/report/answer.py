@@ -19,7 +19,7 @@ from harness.model.release import version_order
 from harness.model.text import counted
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, StoredAnswer, stored_answer
-from harness.report.commands import asked_for, exact_command, lock_text, side_command
+from harness.report.commands import exact_command, lock_text, required_names, side_command
 from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import Page, range_cell
 from harness.report.phrases import (
@@ -48,7 +48,7 @@ _FORMATS = ("md", "html")
 _SHOWN_CHANGES = 12
 
 
-def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
+def store_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     """Store an answer and write a report for each culprit to the results folder; returns their paths.
 
     An answer without a search over a line has no report. The report of an answer that was known stays as it is. Raises
@@ -60,7 +60,7 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
         stored = stored_answer(part, now)
         reports = [store.root / f"reports/{stored.id}.{suffix}" for suffix in _FORMATS]
         is_known = answer.effort.is_known and all(path.is_file() for path in reports)
-        earlier = Archive(store).known(stored.id) if is_known else None
+        earlier = Archive(store).find(stored.id) if is_known else None
         if earlier is not None:
             Archive(store).put(evolve(earlier, kept=now))
         paths += reports if earlier is not None else write_reports(store, stored)
@@ -177,7 +177,7 @@ def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
 
 def _required(stored: StoredAnswer) -> set[str]:
     question = stored.answer.asked
-    named = asked_for([*question.requirements, *question.holds, *stored.repro.dependencies])
+    named = required_names([*question.requirements, *question.holds, *stored.repro.dependencies])
     return named | {stored.answer.subject}
 
 
@@ -225,7 +225,7 @@ def _sides(stored: StoredAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any
     answer = stored.answer
     reasons = {step.observation: step.reason for step in answer.steps}
     pinned = _required(stored) | {change.name for change in answer.lock_changes}
-    held = asked_for(answer.asked.holds)
+    held = required_names(answer.asked.holds)
     sides = []
     for verdict, observation in answer.boundary.by_verdict.items():
         lock, raised = observation.lock, observation.exception

@@ -30,7 +30,7 @@ _SMALL = 50  # changes in such a part
 
 
 @frozen
-class DeltaResult(Generic[H]):
+class NarrowingResult(Generic[H]):
     """The result so far: `minimal` is the smallest BAD set that the search has reached, all changes if there is none.
 
     `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
@@ -139,7 +139,7 @@ class Narrowing(Generic[H]):
         return 0 if self.done else 2 * len(self._smallest_bad(self._verdicts)).bit_length()
 
     @property
-    def result(self) -> DeltaResult[H]:
+    def result(self) -> NarrowingResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
         reached, done = self.reached, self.done
         left = {change: self._verdicts.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
@@ -147,9 +147,9 @@ class Narrowing(Generic[H]):
         return evolve(reached, is_minimal=self._leaves_out and done, unproven=unproven)
 
     @property
-    def reached(self) -> DeltaResult[H]:
+    def reached(self) -> NarrowingResult[H]:
         """The result of a search that is stopped here; unlike `result`, it does not plan what would follow."""
-        return DeltaResult(
+        return NarrowingResult(
             minimal=self._smallest_bad(self._verdicts),
             is_minimal=False,
             unproven=frozenset(),
@@ -178,7 +178,7 @@ class Narrowing(Generic[H]):
         smallest = self._smallest_bad(self._verdicts)
         candidates: dict[frozenset[H], None] = {}
         if smallest != self._all:
-            self._parts = self._telling_most(smallest)
+            self._parts = self._most_informative(smallest)
         elif not self._together:
             candidates = dict.fromkeys(self._joined())
         position = 0
@@ -214,7 +214,7 @@ class Narrowing(Generic[H]):
         candidate = self._tried[part] = self._complete(part)
         return None if candidate in self._verdicts or self._size(candidate) >= self._size(smallest) else candidate
 
-    def _telling_most(self, smallest: frozenset[H]) -> list[frozenset[H]]:
+    def _most_informative(self, smallest: frozenset[H]) -> list[frozenset[H]]:
         """The parts inside a set that is enough, those first whose verdict tells most about the rest."""
         left = {change: self._weight[change] for change in (smallest & self._all) - self._cleared}
         total = sum(left.values()) or 1.0

@@ -18,7 +18,7 @@ from harness.matrix.table import tables
 from harness.model import Judgement, Observation, Outcome
 from harness.model.text import counted, in_environment, listed
 from harness.model.verdict import runs_of
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.terminal.console import (
     STYLE,
     Console,
@@ -102,7 +102,7 @@ def print_observation(console: Console, observation: Observation, judgement: Jud
         table.add_row("detail", observation.detail)
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
-        named = asked_for(observation.requirements)
+        named = required_names(observation.requirements)
         pins = {pin.name: pin for pin in (*observation.lock.pins, *observation.installed)}
         shown = [f"{pin.name} {pin.version}" for name, pin in pins.items() if name in named]
         table.add_row("python", observation.lock.python)
