@@ -25,7 +25,7 @@ from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Lanes, Task
 from harness.probing.line import Line, ProbedLine, Searched
 from harness.run.process import Cancelled
-from harness.search import BisectionStatus
+from harness.search import LineStatus
 
 if TYPE_CHECKING:
     from harness.environment import Index
@@ -199,9 +199,9 @@ def _answer(line: LineFindings, record: QuestionRecord, boundary: Boundary) -> A
 
 
 _ABOUT_END = {
-    BisectionStatus.NO_FAILURE: Verdict.BAD,
-    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
-    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+    LineStatus.NO_FAILURE: Verdict.BAD,
+    LineStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    LineStatus.NOT_FIXED: Verdict.GOOD,
 }
 
 
@@ -212,7 +212,7 @@ def status_of(searched: Searched) -> Status:
     judged, such as "no failure" where the bad end fails in another way.
     """
     ended = searched.search.result.status
-    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
+    is_unsure = ended in (LineStatus.OPEN, LineStatus.FLAKY) or _is_end_unjudged(searched)
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
@@ -226,7 +226,7 @@ def _is_end_unjudged(searched: Searched) -> bool:
     if (line.bad if about is Verdict.BAD else line.good) is not None:
         return True
     runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.given)
-    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
+    return result.status is not LineStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:

@@ -18,7 +18,7 @@ from harness.model.text import counted, listed, listed_in_order, numbered_lines,
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
-from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
+from harness.search import CONFIDENCE, LineResult, LineStatus
 
 
 def sentence_of(answer: Answer) -> str:
@@ -77,7 +77,7 @@ def _outermost(boundary: Boundary) -> tuple[str, str]:
     return (judged[0], judged[-1]) if judged else ("", "")
 
 
-def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
+def moved_ends(result: LineResult, names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
     return tuple(
         f"{names[end.given]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
@@ -134,7 +134,7 @@ def between_in_words(subject: str, older: str, newer: str, suspects: Sequence[st
     )
 
 
-def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say in a clause why the search over a line is not sure which candidate it is."""
     known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
     effect, suspects = known.effect, boundary.suspects
@@ -150,7 +150,7 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
         runs = known.bad_side.runs + (known.good_side.runs if known.good_side else 0)
         at_best = f"; the likeliest has {100 * known.confidence:.0f} %" if known.confidence is not None else ""
         return f"it is flaky, and after {runs} runs it can be any of {ranged(suspects)}{at_best}"
-    if result.status is BisectionStatus.FLAKY:
+    if result.status is LineStatus.FLAKY:
         which = ", ".join(boundary.candidates[position].version for position in result.flaky)
         return f"{subject} {which} gave different verdicts when it was run again"
     if not boundary.steps:
@@ -171,9 +171,9 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
     )
 
 
-def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def _unjudged_end(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say why the answer is open: the end that it is about could not be judged."""
-    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    is_about_bad = result.status is LineStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
     name, used = (boundary.candidates[position].version for position in (end.given, end.used))
     reason = next((step.reason for step in boundary.steps if step.release == name), "")

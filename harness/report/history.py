@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
+def store_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
