@@ -125,7 +125,7 @@ def kept_history(
 
     required = required_python(request.repro, request.run, request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
-        session, question = asking.asked_in(session, request)
+        session, question = asking.looked_up(session, request)
         plan, found = scan.ask(session, question, wanted)
         return found, store_history_report(session.store, plan, found)
 

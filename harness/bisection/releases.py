@@ -54,7 +54,7 @@ def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuest
         plan=plan,
         line=Line(plan.subject, plan.names, probes, plan.good, plan.bad, find_fix),
         scope=plan.scope,
-        asked=asked_of(plan),
+        record=record_of(plan),
         prober=session.prober,
         judge=Judge(plan.repro.signature, session.store),
         depth=question.depth,
@@ -81,7 +81,7 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
     return headline, tuple(details)
 
 
-def asked_of(plan: Plan) -> QuestionRecord:
+def record_of(plan: Plan) -> QuestionRecord:
     """Return the question of a plan as an answer keeps it."""
     good, bad = (release_end(plan.names[at]) if at is not None else None for at in (plan.good, plan.bad))
     question = plan.question
