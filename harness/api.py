@@ -25,7 +25,7 @@ from harness.question.commands import ChosenProject
 from harness.question.repros import chosen_repro, required_python
 from harness.question.request import Policy, Request
 from harness.question.single import Probed, executed, prepared_probe
-from harness.report.answer import keep_and_report
+from harness.report.answer import store_and_report
 from harness.session import local_session, open_session
 from harness.settings import Settings
 from harness.store import Store
@@ -60,7 +60,7 @@ def kept_answer(
 ) -> tuple[Answer, tuple[Path, ...]]:
     """Return an answer and the reports that were written; `typed` and `person` are those of `harness.bisection.ask`."""
     answer = asking.ask(request, settings, reporter, typed, person)
-    return answer, keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
+    return answer, store_and_report(Store.opened(settings.results, settings.pass_env), answer)
 
 
 def bisect(  # noqa: PLR0913 - the arguments are the options of the command
@@ -121,13 +121,13 @@ def kept_history(
     """Return a history and the pages that were written: the function behind `harness history`."""
     # Imported only here: an answer that is known needs no search.
     from harness.bisection import history_scan as scan
-    from harness.report.history import keep_history_report
+    from harness.report.history import store_history_report
 
     required = required_python(request.repro, request.run, request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
-        session, question = asking.asked_in(session, request)
+        session, question = asking.looked_up(session, request)
         plan, found = scan.ask(session, question, wanted)
-        return found, keep_history_report(session.store, plan, found)
+        return found, store_history_report(session.store, plan, found)
 
 
 def probe(

@@ -88,10 +88,10 @@ class QuestionRecord:
     files: dict[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> QuestionRecord:
-        """Return the question of a search between two ends; `more` are the fields that its scope does not say."""
+    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **others: Any) -> QuestionRecord:
+        """Return the question of a search between two ends; `others` are the fields that its scope does not say."""
         repro = scope.repro
-        asked = cls(
+        record = cls(
             scope.subject,
             repro.without_copies,
             scope.device.value,
@@ -102,7 +102,7 @@ class QuestionRecord:
             find_fix=scope.policy.find_fix,
             copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
         )
-        return evolve(asked, **more)
+        return evolve(record, **others)
 
 
 _NOWHERE = Boundary(Change("", None, None))
@@ -170,11 +170,11 @@ class Answer:
     @property
     def culprits(self) -> tuple[Culprit, ...]:
         """The culprits of all failures, each once."""
-        found: dict[tuple[str, str | None], Culprit] = {}
+        culprits: dict[tuple[str, str | None], Culprit] = {}
         for failure in self.failures:
             for culprit in failure.culprits:
-                found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
-        return tuple(found.values())
+                culprits.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
+        return tuple(culprits.values())
 
     @property
     def guilty_changes(self) -> tuple[Change, ...]:
@@ -212,11 +212,11 @@ class Answer:
         """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
         if len(self.culprits) < 2:
             return (self,)
-        found = []
+        parts = []
         for culprit in self.culprits:
-            failure = next(one for one in self.failures if culprit in one.culprits)
-            found.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
-        return tuple(found)
+            failure = next(failure for failure in self.failures if culprit in failure.culprits)
+            parts.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
+        return tuple(parts)
 
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""

@@ -77,10 +77,10 @@ def ask_in(session: Session, request: Request) -> Answer:
         from harness.bisection.pythons import ask_pythons
 
         begun = time.monotonic()
-        answer = ask_pythons(session, request, lambda one: asked_in(one, request, kind)[1])
+        answer = ask_pythons(session, request, lambda at_python: looked_up(at_python, request, kind)[1])
         effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
         return evolve(answer, sentence=sentence_of(answer), effort=effort)
-    session, question = asked_in(session, request, kind, ends)
+    session, question = looked_up(session, request, kind, ends)
 
     def with_python(python: str) -> tuple[Session, Question]:
         other = at_python(session, python)
@@ -160,9 +160,9 @@ def _with_another_python(
     def again() -> Answer:
         return _searched(*with_python(python), QuestionKind.PACKAGES)[0]
 
-    found = _asked_again(again, answer, f"with Python {python}", advice="")
-    notes = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
-    return evolve(found, notes=(*found.notes, *notes))
+    retried = _retried(again, answer, f"with Python {python}", advice="")
+    notes = (f"{why}: this is the answer for Python {python}",) if retried.culprits else ()
+    return evolve(retried, notes=(*retried.notes, *notes))
 
 
 def _without_limits(session: Session, question: Question, answer: Answer, limits: tuple[str, ...]) -> Answer:
@@ -176,22 +176,22 @@ def _without_limits(session: Session, question: Question, answer: Answer, limits
     def again() -> Answer:
         return _searched(session, free, QuestionKind.PACKAGES)[0]
 
-    found = _asked_again(again, answer, f"without {named}", advice=answer.advice)
-    lifted = limits if found.failures else ()
-    found = evolve(found, comparison=evolve(found.comparison, lifted=lifted))
-    return evolve(found, sentence=sentence_of(found))
+    retried = _retried(again, answer, f"without {named}", advice=answer.advice)
+    lifted = limits if retried.failures else ()
+    retried = evolve(retried, comparison=evolve(retried.comparison, lifted=lifted))
+    return evolve(retried, sentence=sentence_of(retried))
 
 
-def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
+def _retried(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
     """Return another answer if it has failures, else the first one with what came of it, and `advice`."""
     try:
-        found = again()
+        retried = again()
     except UserMistake as error:
         return evolve(answer, notes=(*answer.notes, f"{how} it can't be run: {error}"))
-    if found.culprits or (found.failures and not answer.failures):
-        probes, wall_s = answer.effort.probes + found.effort.probes, answer.effort.wall_s + found.effort.wall_s
-        return evolve(found, effort=evolve(found.effort, probes=probes, wall_s=wall_s))
-    outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
+    if retried.culprits or (retried.failures and not answer.failures):
+        probes, wall_s = answer.effort.probes + retried.effort.probes, answer.effort.wall_s + retried.effort.wall_s
+        return evolve(retried, effort=evolve(retried.effort, probes=probes, wall_s=wall_s))
+    outcome = "nothing fails" if retried.status is Status.NO_FAILURE else "no regression was found"
     return evolve(answer, advice=advice, notes=(*answer.notes, f"{how}: {outcome} either"))
 
 
@@ -204,7 +204,7 @@ def command_of(session: Session, request: Request, ends: Ends | None = None) -> 
     return chosen_command(request.repro, request.run, request.subject, session.settings, project, projects)
 
 
-def asked_in(
+def looked_up(
     session: Session, request: Request, kind: QuestionKind = QuestionKind.RELEASES, ends: Ends | None = None
 ) -> tuple[Session, Question]:
     """Look up what a question names, and make or fetch the files that its runs read.
@@ -239,7 +239,7 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
             *request.project.typed,
             *settings.typed,
         ),
-        told=chosen.told,
+        notes=chosen.notes,
     )
 
 
@@ -275,9 +275,9 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     uv = session.local.builder.uv
     reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
-    told = [
+    facts = [
         (__version__, kind.value),
-        asdict(evolve(question, told=())),
+        asdict(evolve(question, notes=())),
         [end.path.read_bytes().hex() for end in ends if end.path is not None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
@@ -289,14 +289,15 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         [(release.version, release.yanked) for release in releases],
     ]
-    text = json.dumps(told, sort_keys=True, default=str)
+    text = json.dumps(facts, sort_keys=True, default=str)
     return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
 def _known(store: Store, place: str) -> Answer | None:
     """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
     answer = read_record(store.root / place, Answer, _RECORD) if place else None
-    if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
+    sides = [run for culprit in answer.culprits for run in culprit.boundary.sides] if answer is not None else []
+    if answer is None or any(store.get(run.key) is None for run in sides):
         return None
     notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
     known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))

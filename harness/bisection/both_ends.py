@@ -135,11 +135,11 @@ class BothEnds:
     def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
         """Take the next snapshot in which something passes that fails at the bad end as the good end."""
         few = self._few(tests)
-        seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        failing = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
         others: dict[str, str] = {}  # the same by day
         doubted: list[tuple[str, Snapshot]] = []
         for name, snapshot in steps:
-            if snapshot.lock.id not in seen:
+            if snapshot.lock.id not in failing:
                 run = self.observer.observe(name, snapshot.itself(few or repro))
                 is_good = self._passes_more(run)
                 if is_good and few is None:
@@ -151,8 +151,8 @@ class BothEnds:
                     doubted += [(name, snapshot)] if few is not None else []
                 else:
                     self.alike.append(run)
-                seen[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
-            others[snapshot.end.text] = seen[snapshot.lock.id]
+                failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
+            others[snapshot.end.text] = failing[snapshot.lock.id]
             steps.differs = bool(others[snapshot.end.text])
         # Alone, a test may fail because it needs the tests that run before it.
         if any(self._is_good_end(f"{name}, all tests", snapshot, repro) for name, snapshot in doubted):
@@ -192,8 +192,8 @@ class BothEnds:
         if self.steps is None or self.bad.as_of is None or (self.alike and not self.unjudged):
             return False
         unjudged = self.unjudged
-        there = tuple(pin.name for pin in self.bad.lock.pins)
-        for name in packages_named(self.bad_runs[-1], there)[:_SUSPECTS]:
+        installed = tuple(pin.name for pin in self.bad.lock.pins)
+        for name in packages_named(self.bad_runs[-1], installed)[:_SUSPECTS]:
             if self._step_back(StepsBack(self.snapshots, self.bad, name), self.repro):
                 self.unjudged = ""
                 return True
@@ -206,14 +206,14 @@ class BothEnds:
         if signature is None:
             newer = self.newer[-1] if self.newer else []
             alike = fails_alike if run.tests else self._ends_alike
-            return not any(alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
+            return not any(alike(run, other) for other in (*self.bad_runs[-1:], *newer))
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
-    def _ends_alike(self, run: Observation, seen: Observation) -> bool:
+    def _ends_alike(self, run: Observation, other: Observation) -> bool:
         """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
-        raised = [last_exception(self.observer.prober.store.log(one)) for one in (run, seen)]
-        one, other = (error.type if error is not None else "" for error in raised)
-        return fails_alike(run, seen) or (not seen.tests and (run.exit_code, one) == (seen.exit_code, other))
+        raised = [last_exception(self.observer.prober.store.log(side)) for side in (run, other)]
+        first, second = (error.type if error is not None else "" for error in raised)
+        return fails_alike(run, other) or (not other.tests and (run.exit_code, first) == (other.exit_code, second))
 
     def _run_given(self, good: Snapshot) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
@@ -232,8 +232,8 @@ class BothEnds:
         if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
             self.good_runs = [rebuilt]
             return
-        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
-        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        note = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{note}: {self.last_words(rebuilt)}"
         self.good_runs = [itself, rebuilt]
 
     @property
@@ -273,12 +273,12 @@ class BothEnds:
             repro = self.only(groups.tests)
             again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
             good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
-            found = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
-            if not found.flaky:
+            repeated = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
+            if not repeated.flaky:
                 self.bad_runs.append(again)
                 self.good_runs.append(good_again)
-                return found
-            self.together |= frozenset(found.flaky).intersection(groups.tests)
+                return repeated
+            self.together |= frozenset(repeated.flaky).intersection(groups.tests)
         groups = self.flaky(groups, self.only(groups.tests), self.good)
         self.together -= frozenset(groups.flaky)
         return groups
@@ -294,7 +294,7 @@ class BothEnds:
         return tuple(self._older.lifted) if self._older is not None else ()
 
     @property
-    def not_asked(self) -> str:
+    def why_not_older(self) -> str:
         """Why older packages could not be tried; "" if they were, as far as there are any."""
         steps = self.steps
         if steps is None or (self.alike and not steps.is_blocked):
@@ -306,33 +306,37 @@ class BothEnds:
         return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         older = self._older
-        told = (*(older.told if older is not None else ()), *self.bad.told)
-        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
+        notes = (
+            *(older.notes if older is not None else ()),
+            *self.bad.notes,
+            *cut_short("the good end", self.good_runs[:1]),
+            *cut_short("the bad end", self.bad_runs[:1]),
+        )
         if not self.together or self.observer.is_flaky:
-            return told
+            return notes
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
         order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
-        return (*told, order)
+        return (*notes, order)
 
     def flaky(self, groups: Groups, repro: Repro, good: Snapshot) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
         observer = self.observer
         judges = [group.judge(observer.prober.store) for group in groups.groups]
-        seen = {run.key: run for run in self.bad_runs[-1:]}
+        distinct = {run.key: run for run in self.bad_runs[-1:]}
 
         def failures(runs: Collection[Observation]) -> list[int]:
             return [sum(judge(run).verdict is Verdict.BAD for run in runs) for judge in judges]
 
         def tells_the_rate(run: Observation) -> bool:
-            seen[run.key] = run
+            distinct[run.key] = run
             count = run.attempt + 1
-            return count >= RATE_RUNS[0] - 1 and min(failures(seen.values())) >= RATE_FAILURES
+            return count >= RATE_RUNS[0] - 1 and min(failures(distinct.values())) >= RATE_FAILURES
 
         observer.observe_again("the bad end", self.bad.itself(repro), range(RATE_RUNS[1] - 1), tells_the_rate)
-        bad_runs, failed = list(seen.values()), failures(seen.values())
+        bad_runs, failed = list(distinct.values()), failures(distinct.values())
         needed = [passes_needed(number, len(bad_runs)) for number in failed]
         times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
         good_runs = [*self.good_runs]
@@ -342,12 +346,12 @@ class BothEnds:
             return all(failures(good_runs))
 
         observer.observe_again("the good end", good.itself(repro), range(times), all_fail)
-        kept: list[Group] = []
+        regressed: list[Group] = []
         unstable: list[Group] = []
         for group, at_good, passes in zip(groups.groups, failures(good_runs), needed, strict=True):
             # Too rare a failure can't be told from none: it would name an innocent package.
-            (unstable if at_good or passes > MOST_PASSES else kept).append(group)
-        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
+            (unstable if at_good or passes > MOST_PASSES else regressed).append(group)
+        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in regressed]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
             self.observer = evolve(observer, policy=self.snapshots.scope.policy)
@@ -355,7 +359,7 @@ class BothEnds:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]
         flaky = tuple(test for group in unstable for test in group.tests)
-        return evolve(groups, groups=tuple(kept), flaky=flaky)
+        return evolve(groups, groups=tuple(regressed), flaky=flaky)
 
     def note_flaky(self, failures: int, runs: int) -> None:
         """Note that one run does not tell good from bad: it failed in `failures` of `runs` runs of the bad end."""

@@ -25,7 +25,7 @@ from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Lanes, Task
 from harness.probing.line import Line, ProbedLine, Searched
 from harness.run.process import Cancelled
-from harness.search import BisectionStatus
+from harness.search import LineStatus
 
 if TYPE_CHECKING:
     from harness.environment import Index
@@ -128,14 +128,14 @@ class LineFindings:
 class LineQuestion:
     """A question about one line; a subclass says what is special about its candidates.
 
-    `asked` is the question as the answer keeps it, and `depth` the level to reach below the change. `announced` are a
+    `record` is the question as the answer keeps it, and `depth` the level to reach below the change. `announced` are a
     headline and its details, reported before the first run; None if they were reported before. `known` are runs that
     were made before. `candidates` describe those of the line; without them they are its names.
     """
 
     line: Line
     scope: Scope
-    asked: QuestionRecord
+    record: QuestionRecord
     prober: Probing
     judge: Judge
     depth: Level = Level.RELEASE
@@ -151,9 +151,9 @@ class LineQuestion:
         """Return why candidates of the range were not tried; `names` are those that were."""
         return {}
 
-    def refined(self, found: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
         """Return the result with what only the kind of line can find, such as the commit inside a merge."""
-        return found, boundary
+        return result, boundary
 
     def advice(self, _answer: Answer) -> str:
         """Return what to do next, "" if nothing is known to help."""
@@ -172,15 +172,15 @@ def answer_line(
         policy = question.policy
         line = ProbedLine(asked.line, asked.judge, asked.prober, lanes, session.reporter, policy.noise)
         below = asked.below if asked.depth is not Level.RELEASE else None
-        found = search_line(line, asked.scope, session.index, asked.announced, below, known=asked.known)
-        names = {step.release for step in found.searched.record.steps}
-        boundary = boundary_of(found.searched, asked.candidates, asked.left_out(names))
-        found, boundary = asked.refined(found, evolve(boundary, fault=found.fault))
-    answer = _answer(found, asked.asked, boundary)
+        result = search_line(line, asked.scope, session.index, asked.announced, below, known=asked.known)
+        names = {step.release for step in result.searched.record.steps}
+        boundary = boundary_of(result.searched, asked.candidates, asked.left_out(names))
+        result, boundary = asked.refined(result, evolve(boundary, fault=result.fault))
+    answer = _answer(result, asked.record, boundary)
     return evolve(answer, advice=asked.advice(answer))
 
 
-def _answer(line: LineFindings, asked: QuestionRecord, boundary: Boundary) -> Answer:
+def _answer(line: LineFindings, record: QuestionRecord, boundary: Boundary) -> Answer:
     """Return the answer to a question whose only failure was searched on a line."""
     searched, status = line.searched, status_of(line.searched)
     result, signature = searched.search.result, searched.record.signature
@@ -188,10 +188,10 @@ def _answer(line: LineFindings, asked: QuestionRecord, boundary: Boundary) -> An
     note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
     failure = Failure((), signature, status, culprits, boundary=None if culprits else boundary, note=note)
     return Answer(
-        asked,
+        record,
         status,
         failures=(failure,),
-        constraints=tuple(one.constraint for one in culprits if one.constraint),
+        constraints=tuple(culprit.constraint for culprit in culprits if culprit.constraint),
         verified_by=boundary.by_verdict.get(Verdict.GOOD) if culprits and boundary.constraint else None,
         notes=moved_ends(result, searched.line.names),
         effort=Effort(searched.record.ran, line.ran_now),
@@ -199,9 +199,9 @@ def _answer(line: LineFindings, asked: QuestionRecord, boundary: Boundary) -> An
 
 
 _ABOUT_END = {
-    BisectionStatus.NO_FAILURE: Verdict.BAD,
-    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
-    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+    LineStatus.NO_FAILURE: Verdict.BAD,
+    LineStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    LineStatus.NOT_FIXED: Verdict.GOOD,
 }
 
 
@@ -212,7 +212,7 @@ def status_of(searched: Searched) -> Status:
     judged, such as "no failure" where the bad end fails in another way.
     """
     ended = searched.search.result.status
-    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
+    is_unsure = ended in (LineStatus.OPEN, LineStatus.FLAKY) or _is_end_unjudged(searched)
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
@@ -220,13 +220,13 @@ def _is_end_unjudged(searched: Searched) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
     line, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
-    moved = next((one for one in result.moved_ends if one.end is about), None)
+    moved = next((end for end in result.moved_ends if end.end is about), None)
     if moved is None:
         return False
     if (line.bad if about is Verdict.BAD else line.good) is not None:
         return True
     runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.given)
-    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
+    return result.status is not LineStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:

@@ -41,7 +41,7 @@ from harness.model.lock import AsOf
 from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.releases import releases_on_line, scope_of, told_holds
+from harness.question.releases import notes_on_holds, releases_on_line, scope_of
 from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
@@ -61,25 +61,25 @@ class CommitQuestion(LineQuestion):
     source: CommitSource
     commits: tuple[str, ...]
 
-    def refined(self, found: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
         """Return the result for the commit inside a merged branch, if a merge brought the change."""
-        searched = found.searched
+        searched = result.searched
         keep_runs(self.source, self.commits, searched)
         source = evolve(self.source, trials=evolve(self.source.trials, judge=searched.record.judge))
         pair = pair_of(source, self.commits, searched)
         if isinstance(pair, str):
-            return found, boundary
+            return result, boundary
         pair = inside_merge(source, pair, self.scope.policy)
         before, after = (sha[:10] for sha in pair)
         moved = Finding(Level.COMMIT, (Change(self.scope.subject, before, after),))
         finding = finding_of(source, pair, moved, len(self.commits) - 1)
         change = evolve(boundary.change, before=before, after=after)
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        return evolve(found, findings=(finding,)), evolve(boundary, change=change, suspects=(after,), sides=sides)
+        return evolve(result, findings=(finding,)), evolve(boundary, change=change, suspects=(after,), sides=sides)
 
     def advice(self, answer: Answer) -> str:
         """Return the command that runs the commit again."""
-        return _what_next(self.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
+        return _what_next(self.record, self.source.repository, answer.suspects[0]) if answer.findings else ""
 
 
 def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:
@@ -96,7 +96,9 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQue
     headline = (
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
-    session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
+    session.reporter.report(
+        SearchBegan(headline, (base, *notes_on_holds(scope.holds, question.hold), *question.notes, why))
+    )
     judge = Judge(question.repro.signature, session.store)
     trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
     source = _source(session, trials, span, day, question)
@@ -106,21 +108,21 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQue
         commits=commits,
         line=line_among(source, commits),
         scope=scope,
-        asked=QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed),
+        record=QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed),
         prober=session.prober,
         judge=source.trials.judge,
         known=known_among(source, commits),
     )
 
 
-def _what_next(asked: QuestionRecord, repository: Repository, commit: str) -> str:
+def _what_next(record: QuestionRecord, repository: Repository, commit: str) -> str:
     """Return a sentence with the command that runs the found commit again; "" if `harness probe` lacks its options."""
-    if {"--project", "--extra", "--group", "--unpin"}.intersection(asked.typed):
+    if {"--project", "--extra", "--group", "--unpin"}.intersection(record.typed):
         return ""
-    typed = [word for word in asked.typed if word != "--repro"]
-    if not {"--repro", "--run"}.intersection(asked.typed):
-        typed = [shlex.quote(asked.repro.name), *typed]
-    folder = shlex.quote(f"{asked.subject} @ {repository.folder}@{commit}")
+    typed = [word for word in record.typed if word != "--repro"]
+    if not {"--repro", "--run"}.intersection(record.typed):
+        typed = [shlex.quote(record.repro.name), *typed]
+    folder = shlex.quote(f"{record.subject} @ {repository.folder}@{commit}")
     return f"To run that commit again: harness probe {' '.join(typed)} --with {folder}"
 
 
@@ -249,19 +251,19 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
             hint=f"--build {scope.subject} allows that; a build runs code of the commit",
         )
     release = blobs_of(files)
-    found = find_source(repository, scope.subject, str(span.base.version), release)
-    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None, scope.subject)
+    tagged = find_source(repository, scope.subject, str(span.base.version), release)
+    as_in = CommitFiles(repository, tagged.layout, release, builds if is_compiled(files) else None, scope.subject)
     plain = Probe(scope.repro, combination, lock=lock)
-    seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
-    bad = seen
+    newer = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
+    bad = newer
     if scope.policy.find_fix:
         bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
     trials = evolve(trials, judge=trials.judge.or_captured(bad))
     verdicts = verdicts_around(is_fix=scope.policy.find_fix)
     source = CommitSource(
         trials,
-        Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
-        ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
+        Sides(*(Side(lock, verdict, newer) for verdict in verdicts)),
+        ReleaseSource(tagged.version, tagged.tag, span.newer.sha, tagged.layout),
         ReleaseSource("", span.older.short, span.older.sha, Layout({})),
         as_in,
         repository_of(files),
@@ -271,7 +273,7 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
             else None
         ),
     )
-    source.runs.judged[span.newer.sha] = (trials.judge(seen), seen)
+    source.runs.judged[span.newer.sha] = (trials.judge(newer), newer)
     return source
 
 
@@ -293,8 +295,8 @@ def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Question,
     repository = span.repository
     folder = project_folder(repository, commit.sha, scope.subject)
     declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
-    said = {required_name(text) for text in question.with_} | {scope.subject}
-    own = tuple(text for text in declared or () if name_of(text) not in said)
+    replaced = {required_name(text) for text in question.with_} | {scope.subject}
+    own = tuple(text for text in declared or () if name_of(text) not in replaced)
     moment = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     is_era = day.is_era
     base = f"{scope.subject}=={span.base.version}"

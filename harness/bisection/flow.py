@@ -69,8 +69,8 @@ def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
         snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
     headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
-    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
-    good_snapshot, bad_snapshot = (None, evolve(own[1], told=())) if own is not None else snapshots.both(ends)
+    session.reporter.report(SearchBegan(headline, (*question.notes, *(own[1].notes if own else ()), why)))
+    good_snapshot, bad_snapshot = (None, evolve(own[1], notes=())) if own is not None else snapshots.both(ends)
     with session.lanes(snapshots.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
@@ -117,7 +117,7 @@ class Between:
     @property
     def constraints(self) -> tuple[str, ...]:
         """The constraints that exclude the culprits."""
-        return tuple(one.constraint for one in self.bounds.values() if one.constraint)
+        return tuple(boundary.constraint for boundary in self.bounds.values() if boundary.constraint)
 
     def run(self) -> tuple[Answer, Retry]:
         """Answer the question, and say how to ask again.
@@ -139,7 +139,7 @@ class Between:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        asked = QuestionRecord.of(
+        record = QuestionRecord.of(
             evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
             ends.good.end if ends.good is not None else None,
             bad.end,
@@ -149,29 +149,29 @@ class Between:
             typed=self.question.typed,
         )
         return Answer(
-            asked,
+            record,
             status,
             failures=tuple(self.failures),
             constraints=self.constraints,
             verified_by=self.verified_by,
             comparison=evolve(self.compared, not_kept=ends.not_kept),
             advice=advice,
-            notes=tuple(dict.fromkeys((*ends.told, *self.notes))),
+            notes=tuple(dict.fromkeys((*ends.notes, *self.notes))),
             effort=Effort(ends.observer.tally.ran_now),
         )
 
     def _without_good_end(self) -> Answer:
         """Answer that nothing older passes more, and what to do."""
         ends, run = self.ends, self.ends.bad_runs[0]
-        steps, not_asked = ends.steps, ends.not_asked
-        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+        steps, why_not = ends.steps, ends.why_not_older
+        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and why_not else ""
         advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
         if not advice and not run.tests:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
-        if ends.unjudged or not_asked:
+        if ends.unjudged or why_not:
             why = f"older packages that were tried fail with another error ({ends.unjudged})"
-            status, why = Status.INCONCLUSIVE, why if ends.unjudged else not_asked
+            status, why = Status.INCONCLUSIVE, why if ends.unjudged else why_not
             self.failures.append(Failure((), self.repro.signature, status, note=why))
         self.compared = Comparison((*ends.alike, *ends.bad_runs[-1:]))
         self._note_limit()
@@ -185,7 +185,7 @@ class Between:
             runs = self.compared.runs
             runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
             self.compared = evolve(self.compared, runs=runs)
-            self.notes += ends.told
+            self.notes += ends.notes
             if groups.groups and ends.good is not None:
                 groups = self._explain(groups, ends.good)
             else:
@@ -267,36 +267,39 @@ class Between:
             changes=self.compared.changes or good.lock.diff(self.ends.bad.lock),
         )
         held: dict[str, str | None] = {}
-        found: list[Failure] = []
+        failures: list[Failure] = []
         for _ in range(_ROUNDS):
             each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
-            now: list[Failure] = []
+            latest: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(group, number, len(each))
                 alone, depth = self.ends.narrowed(group.tests), self.question.depth
                 search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
-                known = {culprit.package for failure in (*self.failures, *found, *now) for culprit in failure.culprits}
+                before = (*self.failures, *failures, *latest)
+                known = {culprit.package for failure in before for culprit in failure.culprits}
                 try:
-                    now.append(self._until_steady(search, known))
+                    latest.append(self._until_steady(search, known))
                 except Exception as error:  # noqa: BLE001 - what is known of other failures stands
                     self._faults.append(error)
-                    now.append(self._ended(group, error))
-            culprits = [culprit for failure in now for culprit in failure.culprits]
+                    latest.append(self._ended(group, error))
+            culprits = [culprit for failure in latest for culprit in failure.culprits]
             if not culprits:
-                explained = {test for failure in found if failure.culprits for test in failure.tests}
-                found += [one for one in now if not one.tests or not explained.issuperset(one.tests)]
+                explained = {test for failure in failures if failure.culprits for test in failure.tests}
+                failures += [
+                    failure for failure in latest if not failure.tests or not explained.issuperset(failure.tests)
+                ]
                 break
             self.bounds = _tightest(culprits, self.bounds)
             run = self._verify(groups, bad)
             left = self.ends.left_in(run)
             self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
-            found += now
-            new = {name: one.change.before for name, one in _tightest(culprits, {}).items()}
+            failures += latest
+            new = {name: boundary.change.before for name, boundary in _tightest(culprits, {}).items()}
             if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
                 break
             held |= new
             groups = left
-        self.failures += found
+        self.failures += failures
         if self._faults and not self._is_named:
             raise self._faults[0]
         return groups
@@ -375,14 +378,14 @@ def _tightest(culprits: Iterable[Culprit], known: Mapping[str, Boundary]) -> dic
 
     The companions of a culprit must be held back, too.
     """
-    found = dict(known)
+    tightest = dict(known)
     for culprit in culprits:
-        for one in (culprit.boundary, *culprit.companions):
-            other = found.get(one.subject)
-            bound = Requirement(one.constraint or one.subject).specifier
+        for boundary in (culprit.boundary, *culprit.companions):
+            other = tightest.get(boundary.subject)
+            bound = Requirement(boundary.constraint or boundary.subject).specifier
             if other is None or not (other.change.before and bound.contains(other.change.before, prereleases=True)):
-                found[one.subject] = one
-    return found
+                tightest[boundary.subject] = boundary
+    return tightest
 
 
 def passes_whole(left: Groups, run: Observation) -> bool:

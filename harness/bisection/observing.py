@@ -47,9 +47,9 @@ class Repeating(Around):
     def execute(self, prepared: Prepared) -> Observation:
         """Run a probe until it fails, or has passed often enough; returns the failed run, or else the last one."""
         while True:
-            seen = self.prober.execute(prepared)
-            if not self._passed(seen) or prepared.probe.attempt + 1 >= self.passes:
-                return seen
+            run = self.prober.execute(prepared)
+            if not self._passed(run) or prepared.probe.attempt + 1 >= self.passes:
+                return run
             prepared = self.prober.prepare(next_attempt(prepared.probe))
             if prepared.observation is not None:
                 return prepared.observation
@@ -115,12 +115,12 @@ class Observer:
         self, label: str, probe: Probe, attempts: Iterable[int], until: Callable[[Observation], bool]
     ) -> Sequence[Observation]:
         """Run these attempts of a probe until one of the runs is as wanted; returns these runs."""
-        found: list[Observation] = []
+        runs: list[Observation] = []
         for number in attempts:
-            found.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
-            if until(found[-1]):
+            runs.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
+            if until(runs[-1]):
                 break
-        return found
+        return runs
 
     def _judge_of_ends(self, signature: Signature | None) -> Judge:
         """Return the judge of an end's run: any failure is bad if there is no signature."""

@@ -95,7 +95,7 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
     ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
-    asked = PythonQuestion(
+    about = PythonQuestion(
         pythons=pythons,
         reasons=left_out,
         line=Line(
@@ -109,14 +109,14 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
             label=lambda position: f"Python {pythons[position].scope.python}",
         ),
         scope=scope,
-        asked=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
+        record=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
         prober=Probers({python.scope.python: python.session.prober for python in pythons}),
         judge=Judge(scope.repro.signature, session.store),
         depth=question.depth,
-        announced=(headline, (*question.told, *left_out_words(left_out))),
+        announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    answer = answer_line(session, question, lambda *_: asked)
-    return evolve(answer, notes=(*question.told, *answer.notes))
+    answer = answer_line(session, question, lambda *_: about)
+    return evolve(answer, notes=(*question.notes, *answer.notes))
 
 
 def _pythons(
@@ -124,32 +124,32 @@ def _pythons(
 ) -> tuple[tuple[_Python, ...], dict[str, str]]:
     """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
     first, last = given if len(given) == 2 else (_MINORS[0], _MINORS[-1])
-    found: list[_Python] = []
+    pythons: list[_Python] = []
     left_out: dict[str, str] = {}
     for minor in sorted({*_MINORS, *given}, key=Version):
         if minor not in given and not Version(first) <= Version(minor) <= Version(last):
             continue
         try:
-            one = at_python(session, minor)
+            other = at_python(session, minor)
         except UserMistake:
             if minor in given:
                 raise
             left_out[minor] = f"not on this machine; uv python install {minor} installs it"
             continue
-        question = look_up(one)
-        repro, version = question.repro, one.interpreter.version
+        question = look_up(other)
+        repro, version = question.repro, other.interpreter.version
         if meets(repro.requires_python, version):
-            found.append(_Python(one, question, scope_of(question, version, one.device_for(repro)[0], SUBJECT)))
+            pythons.append(_Python(other, question, scope_of(question, version, other.device_for(repro)[0], SUBJECT)))
         elif minor in given:
             raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
         else:
             left_out[minor] = f"the repro requires Python {repro.requires_python}"
-    if len(found) < 2:
+    if len(pythons) < 2:
         raise UserMistake(
-            f"only {len(found)} Python of {first} to {last} can be used here",
+            f"only {len(pythons)} Python of {first} to {last} can be used here",
             hint="install one, for example with uv python install 3.12",
         )
-    return tuple(found), left_out
+    return tuple(pythons), left_out
 
 
 def _minor(text: str | None, option: str) -> str | None:
@@ -169,13 +169,13 @@ def _package_or_python(
     before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
     with_older = newer.probe(lock=before.lock)
     swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
-    seen = swapped.observation
-    if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
+    run = swapped.observation
+    if swapped.verdict is before.verdict and run is not None and run.lock is not None:
         own = evolve(trials, scope=newer.scope, prober=newer.session.local)
-        inside = Sides(Side(seen.lock, before.verdict, seen), after)
-        found = find_culprit(own, inside, until)
-        if found:
-            return found
+        inside = Sides(Side(run.lock, before.verdict, run), after)
+        findings = find_culprit(own, inside, until)
+        if findings:
+            return findings
     with_newer = older.probe(lock=after.lock)
     back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
     finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)

@@ -48,13 +48,13 @@ def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuest
     """
     device, why = session.device_for(question.repro)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
-    plan = evolve(plan, choices=(*plan.choices, *question.told, why))
+    plan = evolve(plan, choices=(*plan.choices, *question.notes, why))
     probes, find_fix = plan.probes(session.prober), plan.question.policy.find_fix
     return ReleaseQuestion(
         plan=plan,
         line=Line(plan.subject, plan.names, probes, plan.good, plan.bad, find_fix),
         scope=plan.scope,
-        asked=asked_of(plan),
+        record=record_of(plan),
         prober=session.prober,
         judge=Judge(plan.repro.signature, session.store),
         depth=question.depth,
@@ -81,7 +81,7 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
     return headline, tuple(details)
 
 
-def asked_of(plan: Plan) -> QuestionRecord:
+def record_of(plan: Plan) -> QuestionRecord:
     """Return the question of a plan as an answer keeps it."""
     good, bad = (release_end(plan.names[at]) if at is not None else None for at in (plan.good, plan.bad))
     question = plan.question

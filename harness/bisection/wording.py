@@ -18,7 +18,7 @@ from harness.model.text import counted, listed, listed_in_order, numbered_lines,
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
-from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
+from harness.search import CONFIDENCE, LineResult, LineStatus
 
 
 def sentence_of(answer: Answer) -> str:
@@ -38,7 +38,7 @@ def _answer(answer: Answer) -> str:
     good_end = answer.asked.ends.get("good")
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            return found_in_words(answer)
+            return change_in_words(answer)
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in boundary.steps)
             where = f"with {subject} {newest}" if newest else _end(answer, "bad")
@@ -77,7 +77,7 @@ def _outermost(boundary: Boundary) -> tuple[str, str]:
     return (judged[0], judged[-1]) if judged else ("", "")
 
 
-def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
+def moved_ends(result: LineResult, names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
     return tuple(
         f"{names[end.given]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
@@ -134,7 +134,7 @@ def between_in_words(subject: str, older: str, newer: str, suspects: Sequence[st
     )
 
 
-def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say in a clause why the search over a line is not sure which candidate it is."""
     known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
     effect, suspects = known.effect, boundary.suspects
@@ -150,7 +150,7 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
         runs = known.bad_side.runs + (known.good_side.runs if known.good_side else 0)
         at_best = f"; the likeliest has {100 * known.confidence:.0f} %" if known.confidence is not None else ""
         return f"it is flaky, and after {runs} runs it can be any of {ranged(suspects)}{at_best}"
-    if result.status is BisectionStatus.FLAKY:
+    if result.status is LineStatus.FLAKY:
         which = ", ".join(boundary.candidates[position].version for position in result.flaky)
         return f"{subject} {which} gave different verdicts when it was run again"
     if not boundary.steps:
@@ -171,9 +171,9 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
     )
 
 
-def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def _unjudged_end(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say why the answer is open: the end that it is about could not be judged."""
-    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    is_about_bad = result.status is LineStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
     name, used = (boundary.candidates[position].version for position in (end.given, end.used))
     reason = next((step.reason for step in boundary.steps if step.release == name), "")
@@ -194,10 +194,10 @@ def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.comparison.runs:  # most of these runs are of more than one package
         return counted(answer.effort.probes, "run") if answer.effort.probes else "all runs known already"
-    told = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
+    runs = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
     if not answer.findings or not answer.effort.culprit_probes:
-        return told
-    return f"{told}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
+        return runs
+    return f"{runs}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
 
 
 def packages_of(finding: Finding) -> str:
@@ -220,12 +220,12 @@ def state_of(finding: Finding) -> str:
 
 def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
     """Name the functions of regions, with their files and lines in brackets."""
-    told = []
+    places = []
     older = finding.packages[0].before if len(finding.packages) == 1 else None
-    for (file, function, is_there), found in _by_place(regions).items():
-        at = f"{file}, {numbered_lines(found)}" + (f" of {older}" if older and not is_there else "")
-        told.append(f"{function} ({at})" if function else at)
-    return told
+    for (file, function, is_there), lines in _by_place(regions).items():
+        at = f"{file}, {numbered_lines(lines)}" + (f" of {older}" if older and not is_there else "")
+        places.append(f"{function} ({at})" if function else at)
+    return places
 
 
 def _places(finding: Finding) -> str:
@@ -238,12 +238,12 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
 
     Lines that it removed are numbered as in the older release.
     """
-    found: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+    places: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
     for region in regions:
         is_there = region.after[1] >= region.after[0]
         lines = region.after if is_there else region.before
-        found.setdefault((region.file, region.function, is_there), []).append(lines)
-    return found
+        places.setdefault((region.file, region.function, is_there), []).append(lines)
+    return places
 
 
 def _end(answer: Answer, which: str) -> str:
@@ -255,7 +255,7 @@ def _end(answer: Answer, which: str) -> str:
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
 
-def found_in_words(answer: Answer) -> str:
+def change_in_words(answer: Answer) -> str:
     """Say since when it fails, or in what it is fixed.
 
     `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
@@ -306,7 +306,7 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
         along = []
     text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
     if culprit.companions:
-        held = [one.constraint or one.subject for one in culprit.companions]
+        held = [companion.constraint or companion.subject for companion in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
     reasons = {release: re.split(r": | \(--", why)[0] for release, why in boundary.left_between.items()}
     for why in dict.fromkeys(reasons.values()):
@@ -355,7 +355,10 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
-    return [*rows, *(("Advice", said if len(advice) == 1 else f"{who}: {said}") for said, who in advice.items())]
+    return [
+        *rows,
+        *(("Advice", advised if len(advice) == 1 else f"{who}: {advised}") for advised, who in advice.items()),
+    ]
 
 
 def subject_of(boundary: Boundary) -> str:
@@ -406,11 +409,11 @@ def cause_of(culprit: Culprit) -> str:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
         return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
     finest = culprit.findings[-1]
-    is_range = bool(boundary.untried) and [one.name for one in finest.packages] == [boundary.subject]
+    is_range = bool(boundary.untried) and [change.name for change in finest.packages] == [boundary.subject]
     who = _newer(culprit) if is_range else packages_of(finest)
     if finest.commits:
-        told = f"commit {listed(commit.described for commit in finest.commits)}"
-        return f"{boundary.subject} {told}" if boundary.change.unit == "commit" else f"{who}, {told}"
+        commits = f"commit {listed(commit.described for commit in finest.commits)}"
+        return f"{boundary.subject} {commits}" if boundary.change.unit == "commit" else f"{who}, {commits}"
     where = _places(finest)
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
@@ -419,10 +422,10 @@ def cause_of(culprit: Culprit) -> str:
 
 def _advice_of(answer: Answer) -> dict[str, str]:
     """What the releases themselves say to use instead, and the release that says it."""
-    found: dict[str, str] = {}
+    advice: dict[str, str] = {}
     for culprit in answer.culprits:
-        said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
-        if said and not culprit.boundary.is_fix:
+        advised = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
+        if advised and not culprit.boundary.is_fix:
             names = listed(change.name for change in culprit.packages)
-            found.setdefault(said, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
-    return found
+            advice.setdefault(advised, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
+    return advice

@@ -32,7 +32,7 @@ from harness.repository.git import (
     repository_url,
 )
 from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
-from harness.search import BisectionStatus, Trial
+from harness.search import LineStatus, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -120,7 +120,7 @@ class CommitFiles:
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         project = builds.read_commit(self.repository, self.repository.describe(sha), self.project)
         if project.built is None:
-            why = "; ".join(project.told) or "it can't be built"
+            why = "; ".join(project.notes) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
         lock = probe.lock
         if lock is not None:  # a run is checked against its lock, and the release is not installed
@@ -309,15 +309,15 @@ def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: Searched
 def pair_of(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> tuple[str, str] | str:
     """Return the two neighbours between which the verdict changes, or a text with the reason why they are unknown."""
     result = searched.search.result
-    if result.status in (BisectionStatus.FOUND, BisectionStatus.FIXED) and result.boundary is not None:
+    if result.status in (LineStatus.FOUND, LineStatus.FIXED) and result.boundary is not None:
         older, newer = sorted(result.boundary)
         return commits[older], commits[newer]
     return _why_not(source, [commits[position] for position in result.suspects], result.status)
 
 
-def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionStatus) -> str:
+def _why_not(source: CommitSource, suspects: Iterable[str], status: LineStatus) -> str:
     named = [str(source.repository.describe(sha)) for sha in suspects]
-    if status is BisectionStatus.INCONCLUSIVE and named:
+    if status is LineStatus.INCONCLUSIVE and named:
         shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
         return f"one of {len(named)} commits, of which those between could not be judged: {shown}"
     return (

@@ -190,10 +190,10 @@ def choose(matrix: Matrix, only: Iterable[str] = ()) -> ChosenCells:
     cells = matrix.cells
     wanted = [_wanted(cells, text) for text in only]
 
-    def is_meant(cell: Cell) -> bool:
+    def is_chosen(cell: Cell) -> bool:
         return all(any(_has(cell, axis, text) for text in texts) for axis, texts in wanted)
 
-    chosen = tuple(filter(is_meant, cells))
+    chosen = tuple(filter(is_chosen, cells))
     if not chosen:
         words = " and ".join(f"{axis}={','.join(texts)}" for axis, texts in wanted)
         raise UserMistake(f"--only: none of the {counted(len(cells), 'cell')} has {words}")

@@ -102,8 +102,8 @@ def numbered_lines(spans: Iterable[tuple[int, int]]) -> str:
 def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
     """Join the releases marked True; three or more in sequence become "4.51.0 to 4.51.9 (10 releases)"."""
     runs: list[list[str]] = [[]]
-    for release, is_meant in releases:
-        if is_meant:
+    for release, is_listed in releases:
+        if is_listed:
             runs[-1].append(release)
         elif runs[-1]:
             runs.append([])

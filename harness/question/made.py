@@ -31,7 +31,7 @@ def with_files(session: Session, question: Question) -> tuple[Session, Question]
     run_itself = _run_itself(session, question)
     if not question.policy.made:
         given = supplied(session.local, repro, run_itself, question.as_of, settings.made_with)
-        return session, evolve(question, repro=given, told=(*question.told, *_told(given)))
+        return session, evolve(question, repro=given, notes=(*question.notes, *_notes_on(given)))
     made = made_of(repro, settings.made_with)
     if made is None:
         raise UserMistake(
@@ -50,9 +50,9 @@ def with_files(session: Session, question: Question) -> tuple[Session, Question]
         repro.first_step, dependencies=merged_requirements(run_itself.requirements, made.with_), subjects=made.subjects
     )
     by = released(resolution.lock, names)
-    told = f"the files that each release writes are read by {by} (--with changes it)"
+    note = f"the files that each release writes are read by {by} (--with changes it)"
     typed = (*question.typed, "--made")
-    question = evolve(question, repro=writer, with_=(), typed=typed, told=(*question.told, told))
+    question = evolve(question, repro=writer, with_=(), typed=typed, notes=(*question.notes, note))
     by_writer = ByWriter(session.local, evolve(reader, lock=resolution.lock), names[:1])
     return evolve(session, by_writer=by_writer), question
 
@@ -79,7 +79,7 @@ def _run_itself(session: Session, question: Question) -> Combination:
     return combination_of(session, question.repro, question.with_, holds, day)
 
 
-def _told(repro: Repro) -> tuple[str, ...]:
+def _notes_on(repro: Repro) -> tuple[str, ...]:
     """Return sentences about the folders that the runs are given."""
     writers = (folder.by for folder in repro.given if folder.by)
     made = [f"{by} wrote the files that each run reads (--made-with changes it)" for by in writers]

@@ -31,7 +31,7 @@ class Question:
     commit or a Python; None for one that the repro's bounds give or the search has to find. A text is a release.
     `depth` is how deep to go. `with_` and `hold` are requirements; `as_of` is "era",
     "none" or an ISO date. `from_source` names projects that may be built from source. `typed` are the words that name
-    the repro and the settings, quoted for a shell; `told` are sentences about choices already made for the user.
+    the repro and the settings, quoted for a shell; `notes` are sentences about choices already made for the user.
     """
 
     subject: str
@@ -45,7 +45,7 @@ class Question:
     as_of: str | None = None
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @frozen
@@ -92,9 +92,9 @@ class Scope:
         """
         pinned = {name: version for name, version in versions.items() if version is not None}
         named = [text for text in requirements if name_of(text) not in versions or name_of(text) in pinned]
-        there = set(map(name_of, named))
+        required = set(map(name_of, named))
         texts = [f"{unbounded(text)}=={pinned[name_of(text)]}" if name_of(text) in pinned else text for text in named]
-        texts += [f"{name}=={version}" for name, version in pinned.items() if name not in there]
+        texts += [f"{name}=={version}" for name, version in pinned.items() if name not in required]
         prereleases = tuple(name for name, version in pinned.items() if is_prerelease(version))
         return evolve(self.combination(texts, as_of, near), prereleases=prereleases)
 

@@ -87,7 +87,11 @@ class Plan:
             way=way,
             lock=lock,
             as_of=when.moment,
-            days={str(one.version): one.uploaded + ERA_MARGIN for one in self.releases if one.uploaded is not None},
+            days={
+                str(release.version): release.uploaded + ERA_MARGIN
+                for release in self.releases
+                if release.uploaded is not None
+            },
         )
 
     def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
@@ -119,7 +123,7 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
     check_ends(index, question.subject, (good, bad))
     check_order(good, bad, find_fix=question.policy.find_fix)
     plan = fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
-    return evolve(plan, choices=(*plan.choices, *told_packages(plan, "the bad end")))
+    return evolve(plan, choices=(*plan.choices, *notes_on_packages(plan, "the bad end")))
 
 
 def fill_plan(
@@ -167,7 +171,7 @@ def fill_plan(
         bad=_position(bad, versions),
         left_out=left_out,
         as_of=day,
-        choices=(*choices, *told_holds(scope.holds, question.hold)),
+        choices=(*choices, *notes_on_holds(scope.holds, question.hold)),
     )
 
 
@@ -205,18 +209,18 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             )
 
 
-def why_left_out(release: Release, asked: Question | Scope, interpreter: Interpreter) -> str | None:
+def why_left_out(release: Release, question: Question | Scope, interpreter: Interpreter) -> str | None:
     """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
-        prereleases=asked.policy.prereleases,
-        build_from_source=normalized_name(release.project) in asked.from_source,
+        prereleases=question.policy.prereleases,
+        build_from_source=normalized_name(release.project) in question.from_source,
     )
 
 
 def releases_on_line(
     known: Iterable[Release],
-    asked: Question | Scope,
+    question: Question | Scope,
     interpreter: Interpreter,
     ends: tuple[str | None, str | None],
     until: datetime | None = None,
@@ -233,20 +237,20 @@ def releases_on_line(
     low = min(bounds) if ends[0] is not None else None
     high = max(bounds) if ends[1] is not None else None
     versions = {end.base_version for end in bounds if end.is_prerelease}
-    with_prereleases = evolve(asked, policy=evolve(asked.policy, prereleases=True))
-    kept: list[Release] = []
+    with_prereleases = evolve(question, policy=evolve(question.policy, prereleases=True))
+    fitting: list[Release] = []
     left_out: dict[str, str] = {}
     for release in known:
         if (low is not None and release.version < low) or (high is not None and release.version > high):
             continue
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        wanted = with_prereleases if release.version.base_version in versions else asked
+        wanted = with_prereleases if release.version.base_version in versions else question
         why = why_left_out(release, wanted, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
         if why is None or release.version in bounds:
-            kept.append(release)
+            fitting.append(release)
         else:
             left_out[str(release.version)] = why
-    return tuple(kept[::-1] if bounds != sorted(bounds) else kept), left_out
+    return tuple(fitting[::-1] if bounds != sorted(bounds) else fitting), left_out
 
 
 def _last_day(until: datetime | None) -> str:
@@ -254,11 +258,11 @@ def _last_day(until: datetime | None) -> str:
     return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
 
 
-def told_packages(plan: Plan, near: str) -> tuple[str, ...]:
+def notes_on_packages(plan: Plan, near: str) -> tuple[str, ...]:
     """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
     chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
-    told = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
-    return () if plan.question.as_of else (f"other packages: {told} (--as-of changes it)",)
+    versions = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
+    return () if plan.question.as_of else (f"other packages: {versions} (--as-of changes it)",)
 
 
 def _position(end: str | None, versions: list[Version]) -> int | None:
@@ -285,17 +289,17 @@ def ends_of(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str
     Adds a sentence to `choices` for each bound used. None for an end that the search must find.
     """
     ends = {"good": question.good, "bad": question.bad}
-    found = {name: end.text if end is not None else None for name, end in ends.items()}
+    texts = {name: end.text if end is not None else None for name, end in ends.items()}
     line = ("bad", "good") if question.policy.find_fix else ("good", "bad")  # the older end first
     for name, other in (line, line[::-1]):
         own = getattr(bounds, name)
-        if found[name] is not None or own is None:
+        if texts[name] is not None or own is None:
             continue
-        older, newer = (found[one] or own for one in line)
-        if found[other] is None or version_of(older) < version_of(newer):
-            found[name] = own
+        older, newer = (texts[side] or own for side in line)
+        if texts[other] is None or version_of(older) < version_of(newer):
+            texts[name] = own
             choices.append(f"{name} end: {own} (from the repro; --{name} changes it)")
-    return found["good"], found["bad"]
+    return texts["good"], texts["bad"]
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:
@@ -312,15 +316,15 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
     given = tuple(text for text in hold if text != NO_HOLDS)
     if NO_HOLDS in hold:
         return given
-    said = {required_name(text) for text in given}
+    replaced = {required_name(text) for text in given}
     own = repro.subjects.get(subject, Bounds()).hold
-    return (*given, *(text for text in own if required_name(text) not in said and required_name(text) not in named))
+    return (*given, *(text for text in own if required_name(text) not in replaced and required_name(text) not in named))
 
 
-def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
+def notes_on_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
-    kept = [text for text in holds if text not in hold]
-    return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
+    own = [text for text in holds if text not in hold]
+    return (f"held: {', '.join(own)} (from the repro; --hold and --with change it)",) if own else ()
 
 
 def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:

@@ -265,7 +265,7 @@ def _read_level(level: Level | str | None) -> Level | None:
     try:
         return Level(level)
     except ValueError as error:
-        known = ", ".join(one.value for one in Level)
+        known = ", ".join(level.value for level in Level)
         raise UserMistake(f"depth takes a level, not {level!r}", hint=f"the levels are {known}") from error
 
 
@@ -292,8 +292,8 @@ class Request:
 
 def given_in(value: Policy | ChosenProject | Settings) -> dict[Option, str]:
     """Return the options whose fields differ from their defaults, with the names of the fields."""
-    options = {one: one.metadata["option"] for one in fields(type(value)) if "option" in one.metadata}
-    return {option: one.name for one, option in options.items() if getattr(value, one.name) != one.default}
+    given = (part for part in fields(type(value)) if getattr(value, part.name) != part.default)
+    return {part.metadata["option"]: part.name for part in given if "option" in part.metadata}
 
 
 PYTHON = "python"

@@ -48,7 +48,7 @@ _FORMATS = ("md", "html")
 _SHOWN_CHANGES = 12
 
 
-def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
+def store_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     """Store an answer and write a report for each culprit to the results folder; returns their paths.
 
     An answer without a search over a line has no report. The report of an answer that was known stays as it is. Raises
@@ -60,7 +60,7 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
         stored = stored_answer(part, now)
         reports = [store.root / f"reports/{stored.id}.{suffix}" for suffix in _FORMATS]
         is_known = answer.effort.is_known and all(path.is_file() for path in reports)
-        earlier = Archive(store).known(stored.id) if is_known else None
+        earlier = Archive(store).find(stored.id) if is_known else None
         if earlier is not None:
             Archive(store).put(evolve(earlier, kept=now))
         paths += reports if earlier is not None else write_reports(store, stored)

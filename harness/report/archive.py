@@ -75,7 +75,7 @@ class Archive:
         record = json.dumps(as_record(stored, SCHEMA), indent=1, sort_keys=True)
         self.store.write(f"{_FOLDER}/{stored.id}.json", record)
 
-    def known(self, id_: str) -> StoredAnswer | None:
+    def find(self, id_: str) -> StoredAnswer | None:
         """Return the answer with an id, None if there is none that can be read."""
         return read_record(self.store.root / f"{_FOLDER}/{id_}.json", StoredAnswer, SCHEMA)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.bisection.history import BrokenWindow, History, ReleaseRow, RowState
-from harness.bisection.releases import asked_of
+from harness.bisection.releases import record_of
 from harness.model import Verdict
 from harness.model.text import listed
 from harness.model.verdict import runs_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
+def store_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
@@ -47,7 +47,7 @@ def keep_history_report(store: Store, plan: Plan, history: History) -> tuple[Pat
 
 def history_id(plan: Plan) -> str:
     """Identifies the question."""
-    return question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
+    return question_id(record_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
 
 
 def history_page(

@@ -202,7 +202,7 @@ class Repository:
             answer.readline()
         return contents
 
-    def known(self, blobs: Iterable[str]) -> frozenset[str]:
+    def existing(self, blobs: Iterable[str]) -> frozenset[str]:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
 

@@ -141,7 +141,7 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
             f"{repository.folder} has tag {best.tag}, but no files of {project} {version} in it",
             hint="is this the right repository? --git chooses another",
         )
-    known = repository.known(wheel[path] for path in best.layout.changed)
+    known = repository.existing(wheel[path] for path in best.layout.changed)
     return evolve(best, layout=best.layout.with_sources(wheel, known))
 
 

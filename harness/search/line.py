@@ -23,8 +23,8 @@ from harness.model.verdict import Verdict
 from harness.search.numbers import Gauges, Measurements
 from harness.search.posterior import PRIOR, TRUSTED_ENDS, Evidence, Noise, Posterior
 from harness.search.protocol import (
-    BisectionResult,
-    BisectionStatus,
+    LineResult,
+    LineStatus,
     MovedEnd,
     PositionState,
     Trial,
@@ -166,7 +166,7 @@ class LineSearch:
         return self._noise.flaky or (self._noise.confirm != 0 and bool(self._flaky))
 
     @property
-    def result(self) -> BisectionResult:
+    def result(self) -> LineResult:
         """What is known so far."""
         result = self._place
         if not self._is_placed:
@@ -178,9 +178,9 @@ class LineSearch:
             good, bad = counts[Verdict.GOOD] + self._proofs[0], counts[Verdict.BAD] + self._proofs[1]
             result = evolve(result, confidence=self._sureness({}), good_side=Counts(0, good), bad_side=Counts(bad, bad))
             if flaky := tuple(sorted(self._flaky.intersection(result.boundary or ()))):
-                result = evolve(result, status=BisectionStatus.FLAKY, flaky=flaky)
+                result = evolve(result, status=LineStatus.FLAKY, flaky=flaky)
         if self._again:
-            return evolve(result, status=BisectionStatus.OPEN)
+            return evolve(result, status=LineStatus.OPEN)
         return self._with_effect(result)
 
     @property
@@ -211,9 +211,9 @@ class LineSearch:
     @property
     def _is_placed(self) -> bool:
         """Whether the place of the change, or that there is none, is known but for repetitions."""
-        return self._place.status is not BisectionStatus.OPEN
+        return self._place.status is not LineStatus.OPEN
 
-    def _placed(self) -> BisectionResult:
+    def _placed(self) -> LineResult:
         self._evidence = Evidence.of(self._length, self._by_index(), self._prior) if self.is_noisy else _NOTHING
         return self._from_evidence() if self.is_noisy else self._from_survey()
 
@@ -253,12 +253,12 @@ class LineSearch:
         return tuple(sorted(self._at(cut - 1 if self._find_fix else cut) for cut in cuts))
 
     @property
-    def _nothing(self) -> BisectionStatus:
-        return BisectionStatus.NOT_FIXED if self._find_fix else BisectionStatus.NOT_A_REGRESSION
+    def _nothing(self) -> LineStatus:
+        return LineStatus.NOT_FIXED if self._find_fix else LineStatus.NOT_A_REGRESSION
 
     @property
-    def _something(self) -> BisectionStatus:
-        return BisectionStatus.FIXED if self._find_fix else BisectionStatus.FOUND
+    def _something(self) -> LineStatus:
+        return LineStatus.FIXED if self._find_fix else LineStatus.FOUND
 
     # -- while nothing disagrees: a bisection, and repetitions
 
@@ -272,11 +272,11 @@ class LineSearch:
             return tuple(map(Trial, cut_around(matter, [trial.position for trial in self._requested], n)))
         return tuple(Trial(self._at_distance(distance)) for distance in state.wanted[:n])
 
-    def _from_survey(self) -> BisectionResult:
+    def _from_survey(self) -> LineResult:
         state = self._surveyed(self._first)
         boundary, suspects = None, tuple[int, ...]()
         last = self._length - 1
-        status = BisectionStatus.INCONCLUSIVE if state.stage.over else BisectionStatus.OPEN
+        status = LineStatus.INCONCLUSIVE if state.stage.over else LineStatus.OPEN
         if state.bad is not None and state.good is not None:
             boundary = self._ordered(self._at_distance(state.good), self._at_distance(state.bad))
             suspects = self._suspects(range(last - state.good + 1, last - state.bad + 1))
@@ -287,12 +287,12 @@ class LineSearch:
             first = state.bad + 1 if self._find_fix else state.bad
             suspects = tuple(sorted(self._at_distance(distance) for distance in range(first, self._length)))
         if state.stage is Stage.NO_BAD:
-            status = BisectionStatus.NO_FAILURE
+            status = LineStatus.NO_FAILURE
         elif state.stage is Stage.NO_GOOD:
             status = self._nothing
         elif state.stage.over and boundary is not None and boundary[1] - boundary[0] == 1:
             status = self._something
-        return BisectionResult(status, boundary, suspects, self._moved(state))
+        return LineResult(status, boundary, suspects, self._moved(state))
 
     def _moved(self, state: Survey) -> tuple[MovedEnd, ...]:
         if state.bad_end is None or state.good_end is None:
@@ -319,7 +319,7 @@ class LineSearch:
         if confirm is not None:
             return ()
         last = [self._at_distance(d) for d in range(self._length)]
-        if status is BisectionStatus.NO_FAILURE:
+        if status is LineStatus.NO_FAILURE:
             testable = next(at for at in last if self._first.get(at, Verdict.SKIP) is not Verdict.SKIP)
             return self._until(testable, _PASSES_AGAIN)
         failures = sum(verdict is Verdict.BAD for verdict in self._verdicts.values())
@@ -388,7 +388,7 @@ class LineSearch:
         following = (Trial(position, attempt) for attempt in count(1))
         return list(islice((trial for trial in following if trial not in self._verdicts), runs))
 
-    def _with_effect(self, result: BisectionResult) -> BisectionResult:
+    def _with_effect(self, result: LineResult) -> LineResult:
         """The result with its effect; INCONCLUSIVE if the effect is unclear."""
         if result.boundary is None:
             if not result.suspects:
@@ -400,22 +400,22 @@ class LineSearch:
         effect = self._measured.effect(*self._sides)
         is_final = self._noise.confirm is None and (self._sure or self.is_noisy)
         if effect is not None and not effect.is_clear and is_final:
-            return evolve(result, status=BisectionStatus.INCONCLUSIVE, effect=effect)
+            return evolve(result, status=LineStatus.INCONCLUSIVE, effect=effect)
         return evolve(result, effect=effect)
 
     # -- once runs disagree: what tells most
 
-    def _from_evidence(self) -> BisectionResult:
+    def _from_evidence(self) -> LineResult:
         evidence = self._evidence
         cuts, every = evidence.likeliest, evidence.every
         flaky = tuple(sorted(self._at(index) for index in evidence.flaky))
         status = self._status(cuts)
-        if not cuts or status in (BisectionStatus.NO_FAILURE, self._nothing):
-            return BisectionResult(status, flaky=flaky, confidence=evidence.posterior.none, bad_side=every)
+        if not cuts or status in (LineStatus.NO_FAILURE, self._nothing):
+            return LineResult(status, flaky=flaky, confidence=evidence.posterior.none, bad_side=every)
         low, high = cuts[0] - 1, cuts[-1]
         good_side, bad_side = evidence.sides(high)
-        sure = status is not BisectionStatus.OPEN and evidence.mass(cuts) >= self._confidence
-        return BisectionResult(
+        sure = status is not LineStatus.OPEN and evidence.mass(cuts) >= self._confidence
+        return LineResult(
             status,
             self._ordered(self._at(low), self._at(high)) if sure and not evidence.unshown(cuts) else None,
             self._suspects(cuts if sure else evidence.credible(self._confidence)),
@@ -426,24 +426,24 @@ class LineSearch:
             trusts_ends=self._noise.trusts_ends,
         )
 
-    def _status(self, cuts: range) -> BisectionStatus:
+    def _status(self, cuts: range) -> LineStatus:
         evidence = self._evidence
         is_spent = len(self._verdicts) >= _MOST
-        ended = BisectionStatus.INCONCLUSIVE if is_spent else BisectionStatus.OPEN
+        ended = LineStatus.INCONCLUSIVE if is_spent else LineStatus.OPEN
         if len(evidence.untestable) >= self._length:
-            return BisectionStatus.INCONCLUSIVE
+            return LineStatus.INCONCLUSIVE
         if not evidence.every.bad:
             is_enough = evidence.every.runs >= PASSES or is_spent or not cuts
-            return BisectionStatus.NO_FAILURE if is_enough else BisectionStatus.OPEN
+            return LineStatus.NO_FAILURE if is_enough else LineStatus.OPEN
         if not cuts or evidence.posterior.none >= self._confidence:
             return self._nothing
         if evidence.mass(cuts) < self._confidence:
             return ended
         unshown = evidence.unshown(cuts)
         if not unshown:
-            return self._something if len(cuts) == 1 else BisectionStatus.INCONCLUSIVE
+            return self._something if len(cuts) == 1 else LineStatus.INCONCLUSIVE
         is_lost = any(index in evidence.untestable or evidence.at(index).runs >= PASSES for index in unshown)
-        return BisectionStatus.INCONCLUSIVE if is_lost else ended
+        return LineStatus.INCONCLUSIVE if is_lost else ended
 
     def _worths(self) -> list[float]:
         """Bits per second of a run at each index, 0 where it can't be run.

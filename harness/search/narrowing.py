@@ -30,7 +30,7 @@ _SMALL = 50  # changes in such a part
 
 
 @frozen
-class DeltaResult(Generic[H]):
+class NarrowingResult(Generic[H]):
     """The result so far: `minimal` is the smallest BAD set that the search has reached, all changes if there is none.
 
     `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
@@ -139,7 +139,7 @@ class Narrowing(Generic[H]):
         return 0 if self.done else 2 * len(self._smallest_bad(self._verdicts)).bit_length()
 
     @property
-    def result(self) -> DeltaResult[H]:
+    def result(self) -> NarrowingResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
         reached, done = self.reached, self.done
         left = {change: self._verdicts.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
@@ -147,9 +147,9 @@ class Narrowing(Generic[H]):
         return evolve(reached, is_minimal=self._leaves_out and done, unproven=unproven)
 
     @property
-    def reached(self) -> DeltaResult[H]:
+    def reached(self) -> NarrowingResult[H]:
         """The result of a search that is stopped here; unlike `result`, it does not plan what would follow."""
-        return DeltaResult(
+        return NarrowingResult(
             minimal=self._smallest_bad(self._verdicts),
             is_minimal=False,
             unproven=frozenset(),

@@ -72,7 +72,7 @@ class Trial:
     attempt: int = field(default=0, validator=validators.ge(0))
 
 
-class BisectionStatus(enum.StrEnum):
+class LineStatus(enum.StrEnum):
     """How a search over a line ended."""
 
     OPEN = "open"  # not ended yet
@@ -95,7 +95,7 @@ class MovedEnd:
 
 
 @frozen
-class BisectionResult:
+class LineResult:
     """What is known, final once `status` is not OPEN. Positions are numbered from 0, the oldest.
 
     `boundary` has the older and the newer side of the change, as soon as both have run. `suspects` are the positions
@@ -105,7 +105,7 @@ class BisectionResult:
     bug is recognised by a number. `trusts_ends`: the confidence holds only if the ends are as the user says.
     """
 
-    status: BisectionStatus
+    status: LineStatus
     boundary: tuple[int, int] | None = None
     suspects: tuple[int, ...] = ()
     moved_ends: tuple[MovedEnd, ...] = ()

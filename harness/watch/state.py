@@ -197,7 +197,7 @@ class Past:
             causes[id_] = causes[id_].reaching(label, night.start)
 
     def _cause(self, id_: str, pattern: str, start: str) -> Cause:
-        stored = self.archive.known(id_)
+        stored = self.archive.find(id_)
         if stored is None:
             return Cause(id_, pattern, f"cause {id_}", f"Its answer, {id_}, is gone.", start, start)
         answer = stored.answer

@@ -244,7 +244,7 @@ class Watch:
             sentence = f"{answer.sentence} The last good environment can't be built any more ({first.reason})."
             answer = evolve(answer, sentence=sentence)
         self._note(answer.sentence)
-        if self.past.archive.known(answer.cause) is None:
+        if self.past.archive.find(answer.cause) is None:
             write_reports(self.sessions.store, evolve(stored_answer(answer, self.start), id=answer.cause))
         return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
 
