@@ -31,6 +31,7 @@ _NESTED_LIST = re.compile(r"(?:[-?] ){50}")
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
+_OF_A_PROJECT = (".git", "pyproject.toml", "setup.py")
 _LONGEST_LINE = 50_000
 _NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
 _ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
@@ -288,13 +289,28 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
         parsed = RequirementsFile.from_file(str(path), include_nested=True)
     except (OSError, UnicodeDecodeError, InstallationError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error
+    if outside := _outside(path, [line.requirement_line for line in parsed.requirements] + parsed.invalid_lines):
+        raise UserMistake(f"{path} names {outside}, which is outside its project", hint="name it yourself, with -r too")
     if parsed.invalid_lines:
         line = parsed.invalid_lines[0]
-        raise UserMistake(f"{path}, line {line.line_number}: can't be read as a requirement: {line.line.strip()}")
-    return _pins_of(_entries(path, parsed.requirements, environment))
+        raise _not_a_requirement(line)
+    return _pins_of(_entries(parsed.requirements, environment))
 
 
-def _entries(path: Path, lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+def _outside(path: Path, lines: Iterable[Any]) -> str:
+    """Return the first file with one of these lines that is neither beside `path` nor in its project, "" if none is."""
+    own = path.absolute().parent.resolve()
+    roots = [own, *(folder for folder in own.parents if any((folder / name).exists() for name in _OF_A_PROJECT))]
+    files = {str(line.filename) for line in lines} - {str(path)}
+    return next((name for name in sorted(files) if not any(map(Path(name).resolve().is_relative_to, roots))), "")
+
+
+def _not_a_requirement(line: Any) -> UserMistake:
+    """Name a line; what is in it is not shown, since a stranger's file may name one of the user's with its -r."""
+    return UserMistake(f"{line.filename}, line {line.line_number}: can't be read as a requirement")
+
+
+def _entries(lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
     for line in lines:
         if not _holds(str(line.marker or ""), environment):
             continue
@@ -302,10 +318,9 @@ def _entries(path: Path, lines: Iterable[Any], environment: Mapping[str, str]) -
             yield _Entry(line.name or "", elsewhere=line.link.url if line.link is not None else line.line)
             continue
         try:
-            requirement = Requirement(str(line.req))
-        except InvalidRequirement as error:
-            why = str(error).splitlines()[0]
-            raise UserMistake(f"{path}: {str(line.req)!r} is not a requirement: {why}") from error
+            requirement = Requirement(str(line.req or ""))
+        except InvalidRequirement:
+            raise _not_a_requirement(line.requirement_line) from None
         requirement.marker = None
         yield _Entry(requirement.name, requirement=str(requirement))
 

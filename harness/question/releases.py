@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
-from harness.errors import UnknownRelease
+from harness.errors import UnknownRelease, UserMistake
 from harness.model import (
     Device,
     Lock,
@@ -23,6 +23,7 @@ from harness.model import (
 from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.model.requirements import merged_requirements, required_name, unpinned
+from harness.model.text import listed
 from harness.probing import Probe
 from harness.question.package_set import PackageSet, Way
 from harness.question.parsing import version_of
@@ -190,12 +191,22 @@ def scope_of(
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
     """Check that the index has the releases that ends name; None is skipped.
 
-    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version.
+    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version, or one of several
+    builds of its release.
     """
     for end in ends:
-        if end is not None and index.release(subject, str(version_of(end))) is None:
+        if end is None:
+            continue
+        release = index.release(subject, str(version_of(end)))
+        if release is None:
             hint = _near_releases(end, index.releases(subject))
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+        if "+" in end and len(builds := release.builds) > 1:
+            name = f"{release.project} {release.version}"
+            raise UserMistake(
+                f"{name} has several builds ({listed(builds)}), which are one release here",
+                hint=f"to compare two of them, give two files with a line such as {release.project}=={end} as ends",
+            )
 
 
 def why_left_out(release: Release, question: Question | Scope, interpreter: Interpreter) -> str | None:

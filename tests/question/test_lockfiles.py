@@ -252,3 +252,17 @@ def test_extras_that_need_each_other_are_read_once(tmp_path):
         'dependencies = [{ name = "one", extra = ["full"] }]\n' + package("one", "two") + package("two", "one")
     )
     assert read(tmp_path, "uv.lock", text).requirements == ("one==1.0", "two==1.0")
+
+
+@pytest.mark.parametrize("line", ["Zq7secret with words", "--Zq7secret", "me:Zq7secret:0:0:me", '-r "Zq7secret'])
+def test_a_file_that_a_lock_names_is_not_shown(tmp_path, line):
+    """A stranger's lock may name a file of the user, such as a key, in its lines with -r."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "key").write_text("Zq7secret\n", encoding="utf-8")
+    (tmp_path / "project").mkdir()
+    with pytest.raises(UserMistake, match="is outside its project"):
+        read(tmp_path / "project", "all.txt", "-r ../home/key\n")
+    (tmp_path / "key").write_text(f"six\n{line}\n", encoding="utf-8")
+    with pytest.raises(UserMistake, match=r"key, line 2: can't be read as a requirement") as refused:
+        read(tmp_path, "all.txt", "-r key\n")
+    assert "Zq7secret" not in f"{refused.value.message} {refused.value.hint}"
