@@ -17,6 +17,7 @@ from harness.atomic import whole_folder
 from harness.environment.source_builds import SourceBuilds
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
 from harness.model import parsed_version
 from harness.model.requirements import required_name
 from harness.model.text import counted, listed
@@ -100,13 +101,15 @@ def _has_tests(folder: Path) -> bool:
 class Projects:
     """Reads projects and builds them, each content once.
 
-    With an `index`, test requirements without a file for this machine are left out.
+    With an `index`, test requirements without a file for this machine are left out. A build that takes minutes is
+    reported to `reporter`.
     """
 
     workspace: Workspace
     uv: Uv
     interpreter: Interpreter
     index: Index | None = None
+    reporter: Reporter = SILENT
 
     def read(self, root: Path, wanted: RequestedExtras = RequestedExtras(), day: str = "") -> Project:
         """Copy and build a project and read the requirements that are wanted.
@@ -180,7 +183,8 @@ class Projects:
             shutil.copytree(home / "tree", source, symlinks=True)
             make_repository(source)
             variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
-            builds = SourceBuilds(evolve(self.uv, extra_environment=variables), self.interpreter, self.workspace)
+            uv = evolve(self.uv, extra_environment=variables)
+            builds = SourceBuilds(uv, self.interpreter, self.workspace, self.reporter)
             wheel = builds.build_wheel(source, folder / "out", day)
             if isinstance(wheel, Path):
                 _unpack(wheel, folder / "site")
