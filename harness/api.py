@@ -48,10 +48,10 @@ def ask(request: Request, *, settings: Settings | None = None, reporter: Reporte
     Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
     `Interrupted` on Ctrl-C.
     """
-    return ShownAnswer.of(kept_answer(request, settings or Settings(), reporter)[0])
+    return ShownAnswer.of(reported_answer(request, settings or Settings(), reporter)[0])
 
 
-def kept_answer(
+def reported_answer(
     request: Request,
     settings: Settings,
     reporter: Reporter,
@@ -83,7 +83,7 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`: `find_fix`, `prereleases`,
     `confirm` (a number of runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
     """
-    check_known("bisect()", policy, [one.name for one in fields(Policy)])
+    check_known("bisect()", policy, [part.name for part in fields(Policy)])
     chosen = ChosenProject(folder=Path(project) if project is not None else None)
     request = Request(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
     return ask(request, settings=settings, reporter=reporter)
@@ -98,24 +98,24 @@ def history(
     until: str | None = None,
     settings: Settings | None = None,
     reporter: Reporter = SILENT,
-    **more: Any,
+    **options: Any,
 ) -> History:
     """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
 
     `since` and `until` are the oldest and newest version, by default the repro's older bound and the newest release.
-    `more` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`. Raises
-    the same errors as `bisect`.
+    `options` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`.
+    Raises the same errors as `bisect`.
     """
     from harness.bisection.history_scan import Range
 
     settings = settings or Settings()
-    check_known("history()", more, ["max_gap", "prereleases", "made"])
-    wanted = Range(since, until, more.pop("max_gap", None))
-    found, _ = kept_history(Request(subject, repro, run, policy=Policy(**more)), wanted, settings, reporter)
-    return found
+    check_known("history()", options, ["max_gap", "prereleases", "made"])
+    wanted = Range(since, until, options.pop("max_gap", None))
+    result, _ = reported_history(Request(subject, repro, run, policy=Policy(**options)), wanted, settings, reporter)
+    return result
 
 
-def kept_history(
+def reported_history(
     request: Request, wanted: Range, settings: Settings, reporter: Reporter
 ) -> tuple[History, tuple[Path, ...]]:
     """Return a history and the pages that were written: the function behind `harness history`."""
@@ -126,8 +126,8 @@ def kept_history(
     required = required_python(request.repro, request.run, request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
         session, question = asking.looked_up(session, request)
-        plan, found = scan.ask(session, question, wanted)
-        return found, store_history_report(session.store, plan, found)
+        plan, result = scan.ask(session, question, wanted)
+        return result, store_history_report(session.store, plan, result)
 
 
 def probe(

@@ -203,5 +203,5 @@ def everywhere(value: Any, kind: type[T], change: Callable[[T], T]) -> Any:
         return type(value)(everywhere(item, kind, change) for item in value)
     if attrs.has(type(value)):
         parts = attrs.fields(type(value))
-        return attrs.evolve(value, **{one.name: everywhere(getattr(value, one.name), kind, change) for one in parts})
+        return attrs.evolve(value, **{part.name: everywhere(getattr(value, part.name), kind, change) for part in parts})
     return value

@@ -168,16 +168,20 @@ def answer_line(
     Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     with session.lanes(session.device_for(question.repro)[0], question.repro) as lanes:
-        asked = line_of(session, question, lanes)
+        line_question = line_of(session, question, lanes)
         policy = question.policy
-        line = ProbedLine(asked.line, asked.judge, asked.prober, lanes, session.reporter, policy.noise)
-        below = asked.below if asked.depth is not Level.RELEASE else None
-        result = search_line(line, asked.scope, session.index, asked.announced, below, known=asked.known)
+        line = ProbedLine(
+            line_question.line, line_question.judge, line_question.prober, lanes, session.reporter, policy.noise
+        )
+        below = line_question.below if line_question.depth is not Level.RELEASE else None
+        result = search_line(
+            line, line_question.scope, session.index, line_question.announced, below, known=line_question.known
+        )
         names = {step.release for step in result.searched.record.steps}
-        boundary = boundary_of(result.searched, asked.candidates, asked.left_out(names))
-        result, boundary = asked.refined(result, evolve(boundary, fault=result.fault))
-    answer = _answer(result, asked.record, boundary)
-    return evolve(answer, advice=asked.advice(answer))
+        boundary = boundary_of(result.searched, line_question.candidates, line_question.left_out(names))
+        result, boundary = line_question.refined(result, evolve(boundary, fault=result.fault))
+    answer = _answer(result, line_question.record, boundary)
+    return evolve(answer, advice=line_question.advice(answer))
 
 
 def _answer(line: LineFindings, record: QuestionRecord, boundary: Boundary) -> Answer:

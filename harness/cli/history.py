@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.api import kept_history
+from harness.api import reported_history
 from harness.arguments import OptionGroup
 from harness.bisection.history_scan import Range
 from harness.cli.options import (
@@ -67,11 +67,11 @@ def history(
     """
     request = Request(subject, repro, run, policy=policy)
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        found, reports = kept_history(request, Range(**wanted), settings, reporter)
+        result, reports = reported_history(request, Range(**wanted), settings, reporter)
     if as_json:
-        click.echo(to_json(found.as_json()))
+        click.echo(to_json(result.as_json()))
     else:
-        print_history(Console(soft_wrap=True), found, str(settings.results))
+        print_history(Console(soft_wrap=True), result, str(settings.results))
         for path in reports:
             click.echo(f"  report: {short(path)}")
-    sys.exit(found.status.exit_code)
+    sys.exit(result.status.exit_code)
