@@ -133,7 +133,7 @@ class Invariants:
         other = (
             f"{name} is {run.metrics[name]:g}, not {number:g}" if name in run.metrics else f"it did not write {name}"
             for name, number in self.metrics.items()
-            if not _are_close(run.metrics.get(name, math.inf), number)
+            if name not in run.metrics or not _are_close(run.metrics[name], number)
         )
         return next(other, "")
 

@@ -184,11 +184,12 @@ def script_command(
     source: str,
     capability: str | None,
     trace: frozenset[str] | None = None,
+    counts: bool = False,
 ) -> list[str]:
     """Write a script and the child driver's job; returns the command that starts them.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA.
+    the stand-in for CUDA. A `trace` counts calls with `counts`.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -198,6 +199,7 @@ def script_command(
         "report": str(scratch.report),
         "emulation": emulation if capability is not None else None,
         "trace": sorted(trace) if trace is not None else None,
+        "counts": counts,
         "imports": str(scratch.imports) if trace is not None else None,
     }
     scratch.job.write_text(json.dumps(job), encoding="utf-8")

@@ -86,6 +86,11 @@ class Job:
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
 
+    @property
+    def does_count(self) -> bool:
+        """Whether a traced run counts calls: they say where time and memory go."""
+        return self.repro.signature is not None and self.repro.signature.is_cost
+
 
 def run_repro(job: Job) -> Ran:
     """Run a repro once and return its result.
@@ -152,6 +157,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
             source=job.repro.source,
             capability=job.capability if job.device is Device.EMULATED else None,
             trace=job.trace,
+            counts=job.does_count,
         )
     )
     if recorder is not None:
@@ -194,7 +200,7 @@ def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | 
         return Collection(command, scratch.report.parent)
     if not job.repro.argv or job.trace is None:
         return None
-    return TracedCommand(job.trace, scratch.report.parent / "traced")
+    return TracedCommand(job.trace, scratch.report.parent / "traced", job.does_count)
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:

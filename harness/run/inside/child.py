@@ -223,6 +223,10 @@ def _report(
     _write_whole(job["report"], report)
 
 
+def _tracer(tracing: Any, job: dict[str, Any], start_path: list[str]) -> Any:
+    return tracing.Tracer(job["trace"], _packages(start_path), counts=job["counts"])
+
+
 def main(job_path: str) -> int:
     """Run the job and return the exit code of the script."""
     with open(job_path, encoding="utf-8") as file:
@@ -234,7 +238,7 @@ def main(job_path: str) -> int:
         load_inside()
         from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
-        trace, graph = tracing.Tracer(job["trace"], _packages(start_path)), tracing.ImportGraph()
+        trace, graph = _tracer(tracing, job, start_path), tracing.ImportGraph()
         graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
