@@ -173,7 +173,7 @@ class PackageSearch:
         if None in boundary.ends:
             return Culprit(evolve(boundary, change=change)), ()
         judgement = self.judge(boundary.sides[-1])
-        boundary = evolve(boundary, message=judgement.reason if judgement.differs else "")
+        boundary = evolve(boundary, message=judgement.reason if judgement.differs else boundary.message)
         is_wanted = (self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD) or any(
             finding.is_tied for finding in below
         )
