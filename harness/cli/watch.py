@@ -138,8 +138,8 @@ def watch(
     harness watch --run pytest
     harness watch --run "python -m unittest" --project . --state ~/nights
     """
-    today = _day(day)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+        today = _day(day, session.now)
         question = inquiry_of(session, Question(run=run, project=project), QuestionKind.WORLDS, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
@@ -211,9 +211,9 @@ def _report(store: Store, name: str) -> str:
         return ""
 
 
-def _day(text: str) -> End:
+def _day(text: str, now: datetime) -> End:
     """Parse the value of `--day`. Raises `UserMistake`."""
-    end = parse_end(text, "--day", now=datetime.now(UTC))
+    end = parse_end(text, "--day", now=now)
     if end.kind is not EndKind.DAY:
         raise UserMistake(f"--day {text!r} is not a day", hint="write today, or a date such as 2025-07-31")
     return end

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from harness._version import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.environment.resolve import Resolution
 from harness.errors import IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter

@@ -14,7 +14,7 @@ from support import step_source
 from wheelhouse import Wheelhouse
 
 from harness.environment import Index, PipSettings
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.environment.uv import is_lasting
 from harness.errors import IndexFault, UnknownProject, UserMistake
 
