@@ -324,7 +324,7 @@ def _known(session: Session, place: str) -> Answer | None:
     if kept is None:
         return None
     answer = kept.answer
-    if any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
+    if any(session.local.current(run.key) is None for one in answer.culprits for run in one.boundary.sides):
         return None
     with contextlib.suppress(NoNetwork):
         if kept.pages and session.index.state(kept.projects) != kept.pages:

@@ -143,7 +143,7 @@ class Packer:
     def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
         """The probe to run and its answer in the store, if any; with `fresh`, the first attempt without an answer."""
         while True:
-            answer = self.prober.store.get(self._elsewhere.key(probe, lock))
+            answer = self.prober.current(self._elsewhere.key(probe, lock))
             if answer is None or not fresh:
                 return probe, answer
             probe = next_attempt(probe)

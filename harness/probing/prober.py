@@ -40,6 +40,7 @@ from harness.probing.probe import (
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
+from harness.run.outside import is_unchanged
 from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
@@ -89,6 +90,7 @@ class Prober:
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _resolved: dict[str, Resolution] = field(factory=dict, init=False, eq=False, repr=False)
+    _current: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe) -> Resolution:
@@ -282,7 +284,24 @@ class Prober:
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
-        return self.store.put(evolve(observation, altered=altered, installed=builds))
+        return self.keep(evolve(observation, altered=altered, installed=builds))
+
+    def keep(self, observation: Observation) -> Observation:
+        """Store the observation of a run that was made now; returns it without secrets. Raises `NoSpace`."""
+        self._current.add(observation.key)
+        return self.store.put(observation)
+
+    def current(self, key: str) -> Observation | None:
+        """Return the stored observation if all that its run used besides its packages is still the same, else None.
+
+        A run of this session is believed, so that a search sees the world in one state.
+        """
+        kept = self.store.get(key)
+        if kept is not None and key not in self._current:
+            if not is_unchanged(kept.outside):
+                return None
+            self._current.add(key)
+        return kept
 
     def _run_once(self, prepared: Prepared, environment: Environment, *, apart: bool) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
@@ -337,7 +356,7 @@ class Prober:
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
-        kept = self.store.get(key)
+        kept = self.current(key)
         if kept is None or _stopped_earlier(kept, probe.repro.timeout):
             return None
         if kept.wrote and self.trees.folder(kept.wrote) is None:

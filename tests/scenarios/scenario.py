@@ -254,6 +254,8 @@ class Stage:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.filled_in(str(text)), encoding="utf-8")
+            if str(text).startswith("#!"):
+                path.chmod(0o755)
         for package in step.packages:
             for release in package.releases:
                 release.put(self.house, package.name)

@@ -117,6 +117,7 @@ def main(path: str) -> None:
     sys.path[0] = order["script_folder"]
     guard = child.load("_harness_guard", order["guard"])
     sys.addaudithook(child.note_use)
+    child.note_outside()
     gc.disable()  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
