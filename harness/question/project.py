@@ -53,7 +53,7 @@ _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 class Project:
     """A project as used by a probe.
 
-    Each run gets a copy of `tree`; `built` is the unpacked wheel, None if it could not be built; `told` are sentences
+    Each run gets a copy of `tree`; `built` is the unpacked wheel, None if it could not be built; `notes` are sentences
     about the choices made. `requirements` are its own, with the chosen extras and groups.
     """
 
@@ -63,7 +63,7 @@ class Project:
     built: Path | None
     name: str = ""
     requirements: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def search_path(self) -> tuple[str, ...]:
@@ -128,22 +128,31 @@ class Projects:
                 with whole_folder(home / "tree") as partial:
                     copy_files(root, files, partial)
             built, words = self._unpacked(home, day or last_commit(root), version_of_tag(root))
-        found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
-        told = found.told
+        required = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
+        notes = required.notes
         if words:
-            told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
+            notes = (*notes, f"could not be built, so its modules are imported from the folder: {words}")
         if untracked := _untracked(root):
             what = f"not in the copy, because git does not track {'it' if len(untracked) == 1 else 'them'}"
-            told = (*told, f"{listed(untracked)}: {what}; git add copies {'it' if len(untracked) == 1 else 'them'} too")
+            notes = (
+                *notes,
+                f"{listed(untracked)}: {what}; git add copies {'it' if len(untracked) == 1 else 'them'} too",
+            )
         if pointers := _lfs_pointers(home / "tree", files):
             what = f"Git LFS pointers, not the files themselves: {listed(pointers)}"
-            told = (*told, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
-        missing = [text for text in found.for_tests if not self._can_be_had(text)]
+            notes = (*notes, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
+        missing = [text for text in required.for_tests if not self._can_be_had(text)]
         if missing:
-            told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
-        kept = (text for text in found.requirements if text not in missing)
-        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS))
-        return Project(root, digest, home / "tree", built, found.name, requirements, told)
+            notes = (
+                *notes,
+                f"not installed for the tests, because there is no file for this machine: {listed(missing)}",
+            )
+        available = (text for text in required.requirements if text not in missing)
+        requirements = (
+            *available,
+            *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS),
+        )
+        return Project(root, digest, home / "tree", built, required.name, requirements, notes)
 
     def read_commit(self, repository: Repository, commit: Commit, name: str = "") -> Project:
         """Read a project as it was in a commit of its repository, with its own requirements; `name` may be "".
@@ -277,8 +286,8 @@ def last_commit(root: Path) -> str:
 def version_of_tag(root: Path) -> str:
     """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
     tag = git_output(root, "describe", "--tags", "--abbrev=0")
-    found = _IN_A_TAG.search(tag)
-    version = parsed_version(found[0]) if found else None
+    match = _IN_A_TAG.search(tag)
+    version = parsed_version(match[0]) if match else None
     return f"{version.public}+copy" if version else "0+copy"
 
 

@@ -83,7 +83,7 @@ def uv(parts, uv_cache):
 def test_the_backend_of_a_project_runs_in_the_sandbox(parts, tmp_path, secret, uv):
     uv = evolve(uv, extra_environment={}, sandbox=SANDBOX)
     project = read(parts, tmp_path, secret, uv)
-    assert project.built is not None, project.told
+    assert project.built is not None, project.notes
     told = json.loads((project.built / "mine.json").read_text())
     assert (told["secret"], told["token"]) == ("FileNotFoundError", "")
     assert told["beside"] in ("OSError", "FileNotFoundError")
@@ -108,7 +108,7 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
     with socket.create_server(("127.0.0.1", 0)) as server:
         own = Uv(extra_environment=uv.extra_environment, sandbox=sandbox)
         project = read(parts, tmp_path, secret, own, port=server.getsockname()[1])
-    assert project.built is not None, project.told
+    assert project.built is not None, project.notes
     told = json.loads((project.built / "mine.json").read_text())
     assert "hush" not in json.dumps(told["environ"])
     if sandbox is not None:
@@ -121,7 +121,7 @@ def test_a_build_that_hangs_is_stopped_and_told(parts, tmp_path, secret, uv, san
     uv = evolve(uv, sandbox=sandbox, longest_build_s=3.0)
     project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)")
     assert project.built is None
-    assert "the build timed out after 3 s" in " ".join(project.told)
+    assert "the build timed out after 3 s" in " ".join(project.notes)
 
 
 def test_required_without_bubblewrap_nothing_is_built(harness, tmp_path, secret):
