@@ -350,6 +350,7 @@ class Prober:
             capability=self.capability,
             invoked_from=self.invoked_from,
             sandbox=self.sandbox,
+            own=(self.workspace.root,),
             readable=self._readable(probe, lock, place),
             hash_seed=seed_of(probe, lock),
         )

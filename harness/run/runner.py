@@ -63,9 +63,9 @@ class Job:
     pass on; `extra_env` adds others. `capability` is the compute capability to emulate. The paths of a command are
     relative to `invoked_from`. `trace` names the installed files to trace, which makes the run slower; `imports` is
     where to write the import graph of a traced run. In `sandbox` (None: no sandbox) the run can also read `readable`
-    and write `writable`. With `zygote` the run is forked from that process, in its sandbox. `hash_seed` is for Python's
-    hashes of strings, which order sets. `keep` gets the folder that a first step wrote, and returns the hash of its
-    content.
+    and write `writable`; what it uses of these and of the folders in `own` is part of what is run. With `zygote` the
+    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
+    `keep` gets the folder that a first step wrote, and returns the hash of its content.
     """
 
     python: Path
@@ -80,6 +80,7 @@ class Job:
     invoked_from: Path = field(factory=Path.cwd)
     trace: frozenset[str] | None = None
     sandbox: Sandbox | None = None
+    own: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     zygote: Zygote | None = None
@@ -180,7 +181,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
 
 def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[str]:
     """Return the command line of a run; adds to `env` what makes it record what it uses besides what is its own."""
-    own = {str(place) for folder in job.readable for place in (folder, folder.resolve())}
+    folders = (*job.own, *job.readable, *job.writable)
+    own = {str(place) for folder in folders for place in (folder, folder.resolve())}
     outside = {"record": str(scratch.outside), "scratch": str(scratch.root), "own": sorted(own)}
     if job.repro.argv:
         add_startup(env, scratch.outside.with_suffix(".json"), outside)

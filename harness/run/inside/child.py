@@ -245,7 +245,7 @@ def main(job_path: str) -> int:
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(note_use)
-    note_outside(job["outside"])
+    note_outside(job.get("outside"))
     os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:

@@ -5,10 +5,12 @@ opened to write, `d` a folder that was listed, `x` a program that was started, `
 """
 
 # Scripts may replace anything, so what is needed later is bound here. Importing pathlib takes time.
-# ruff: noqa: PTH100, PTH120
+# ruff: noqa: PTH100, PTH120, PTH123
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
 from json import dumps as _dumps
@@ -37,6 +39,15 @@ _noted: dict[tuple[str, str], None] = {}
 _is_installed = False
 
 
+def end() -> None:
+    """Record the files that are mapped into memory: libraries, and data that was not opened by Python."""
+    with contextlib.suppress(Exception), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            path = line.partition("/")
+            if path[1]:
+                _note_path("r", f"/{path[2].rstrip()}")
+
+
 def begin(job: dict[str, Any] | None = None) -> None:
     """Start to record. A `job` has the path of its `record`, its `scratch` folder, and the folders that are its `own`.
 
@@ -52,6 +63,7 @@ def begin(job: dict[str, Any] | None = None) -> None:
     if not _is_installed:
         _is_installed = True
         sys.addaudithook(_note)
+        atexit.register(end)
 
 
 def _note(event: str, args: tuple[Any, ...]) -> None:
@@ -86,7 +98,7 @@ def _note_path(kind: str, path: Any) -> None:
         place = _real(place)  # a link in a copy of a project leads to a file that is not copied
         if place.startswith(_scratch):
             return
-    if not place.startswith(_own) and "/__pycache__/" not in place:
+    if not place.startswith(_own) and not place.endswith(".pyc"):
         _add(kind, place)
 
 
