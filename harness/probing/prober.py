@@ -111,6 +111,10 @@ class Prober:
             self.store.put_resolution(key, resolution)
         return resolution
 
+    def pin(self, probe: Probe, resolution: Resolution) -> None:
+        """Keep a resolution of a probe for good. Raises `NoSpace`."""
+        self.store.put_resolution(self._resolution_key(probe.combination), evolve(resolution, pages=""))
+
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
         kept = self._resolution(self._resolution_key(probe.combination), probe.combination)
