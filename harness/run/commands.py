@@ -348,7 +348,7 @@ def _last_line(text: str) -> str:
 
 
 def _error_line(text: str) -> str:
-    """The last line that tells of an error; "" if none does."""
+    """The last line that reports an error; "" if none does."""
     return next((line for line in reversed(_lines(text)) if _ERROR.search(line)), "")
 
 
