@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from attrs import evolve
 
@@ -262,7 +263,8 @@ def _end(answer: Answer, which: str) -> str:
     named = answer.asked.ends[which]
     if named is None:
         return ""
-    end = End(EndKind(named["kind"]), named["text"])
+    moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
+    end = End(EndKind(named["kind"]), named["text"], moment)
     release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 

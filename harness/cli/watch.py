@@ -138,9 +138,9 @@ def watch(
     harness watch --run pytest
     harness watch --run "python -m unittest" --project . --state ~/nights
     """
-    today = _day(day)
     check_replaceable(constraints)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+        today = _day(day, session.now)
         question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
@@ -215,9 +215,9 @@ def _report(store: Store, name: str) -> str:
         return ""
 
 
-def _day(text: str) -> End:
+def _day(text: str, now: datetime) -> End:
     """Parse the value of `--day`. Raises `UserMistake`."""
-    end = parse_end(text, "--day", now=datetime.now(UTC))
+    end = parse_end(text, "--day", now=now)
     if end.kind is not EndKind.DAY:
         raise UserMistake(f"--day {text!r} is not a day", hint="write today, or a date such as 2025-07-31")
     return end

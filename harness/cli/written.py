@@ -64,7 +64,7 @@ def constraints_text(sentence: str, constraints: Iterable[str]) -> str:
 
 
 def is_replaceable(path: Path) -> bool:
-    """Whether a file of constraints is missing, empty or a pipe, or was written by the harness and not changed since."""
+    """Whether a file of constraints is missing, empty or no file, or is as the harness wrote it."""
     if not path.is_file():
         return True
     try:
