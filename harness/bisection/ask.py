@@ -31,7 +31,7 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded
+from harness.question.question import Question, unbounded, usual_depth
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.redact import everywhere
@@ -271,16 +271,10 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
 
 
 def _depth(request: Request, kind: QuestionKind) -> Level:
-    """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
+    """Return how deep to go, unless the user says it."""
     if request.depth is not None:
         return request.depth
-    if kind is QuestionKind.PYTHONS:
-        return Level.PACKAGE
-    if request.policy.ask:
-        return Level.RELEASE
-    if request.policy.git:
-        return Level.COMMIT
-    return Level.REGION if request.subject is not None else Level.RELEASE
+    return Level.PACKAGE if kind is QuestionKind.PYTHONS else usual_depth(request.subject or "", request.policy)
 
 
 def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
