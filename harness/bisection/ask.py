@@ -67,27 +67,27 @@ def ask(
     subject = None if kind is QuestionKind.PYTHONS else request.subject
     required = required_python(request.repro, request.run, subject) if kind is not QuestionKind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
-        return ask_in(evolve(session, person=person) if request.policy.ask else session, request)
+        session = evolve(session, person=person) if request.policy.ask else session
+        if kind is QuestionKind.PYTHONS:
+            return _answer_pythons(session, request)
+        session, question = looked_up(session, request, kind, ends)
+
+        def with_python(python: str) -> tuple[Session, Question]:
+            other = at_python(session, python)
+            return other, question_of(other, request, *kind_of(request, other.settings))
+
+        is_free = settings.python is None and session.remote is None
+        return answer_question(session, question, kind, with_python if is_free else None)
 
 
-def ask_in(session: Session, request: Request) -> Answer:
-    """Answer a question with an open session. Raises as `ask` does."""
-    kind, ends = kind_of(request, session.settings)
-    if kind is QuestionKind.PYTHONS:
-        from harness.bisection.pythons import ask_pythons
+def _answer_pythons(session: Session, request: Request) -> Answer:
+    """Answer a question about Pythons, which is looked up for each of them."""
+    from harness.bisection.pythons import answer_pythons
 
-        begun = time.monotonic()
-        answer = ask_pythons(session, request, lambda at_python: looked_up(at_python, request, kind)[1])
-        effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
-        return evolve(answer, sentence=sentence_of(answer), effort=effort)
-    session, question = looked_up(session, request, kind, ends)
-
-    def with_python(python: str) -> tuple[Session, Question]:
-        other = at_python(session, python)
-        return other, question_of(other, request, *kind_of(request, other.settings))
-
-    is_free = session.settings.python is None and session.remote is None
-    return answer_question(session, question, kind, with_python if is_free else None)
+    begun = time.monotonic()
+    answer = answer_pythons(session, request, lambda other: looked_up(other, request, QuestionKind.PYTHONS)[1])
+    effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=sentence_of(answer), effort=effort)
 
 
 def answer_question(
@@ -128,9 +128,9 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
 
                 answer = answer_line(session, question, commit_line)
             case QuestionKind.PACKAGES:
-                from harness.bisection.flow import ask_between
+                from harness.bisection.flow import answer_packages
 
-                answer, retry = ask_between(session, question)
+                answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.releases import release_line

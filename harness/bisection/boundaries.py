@@ -23,7 +23,7 @@ from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Lanes, Task
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, ProbedLine, SearchedLine
 from harness.run.process import Cancelled
 from harness.search import LineStatus
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _PROOFS = 2  # on each side: of the package, and of its lines
-Find = Callable[[Trials, Sides, Searched], tuple[Finding, ...]]
+Find = Callable[[Trials, Sides, SearchedLine], tuple[Finding, ...]]
 
 
 def search_line(
@@ -118,7 +118,7 @@ class LineFindings:
     `fault` says which internal error ended the search below the change, "" if none did.
     """
 
-    searched: Searched
+    searched: SearchedLine
     findings: tuple[Finding, ...] = ()
     ran_now: int = 0
     fault: str = ""
@@ -143,7 +143,7 @@ class LineQuestion:
     known: Mapping[Trial, Observation] = field(factory=dict)
     candidates: tuple[Candidate, ...] = ()
 
-    def below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
+    def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
         """Find what is below the two sides of the change."""
         return find_culprit(trials, sides, self.depth)
 
@@ -209,7 +209,7 @@ _ABOUT_END = {
 }
 
 
-def status_of(searched: Searched) -> Status:
+def status_of(searched: SearchedLine) -> Status:
     """Return how the search over a line ended.
 
     It is not sure if the levels below were to decide, and could not, or if the answer is about an end that could not be
@@ -220,7 +220,7 @@ def status_of(searched: Searched) -> Status:
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
-def _is_end_unjudged(searched: Searched) -> bool:
+def _is_end_unjudged(searched: SearchedLine) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
     line, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
@@ -242,7 +242,7 @@ def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
 
 
 def boundary_of(
-    searched: Searched, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
+    searched: SearchedLine, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
 ) -> Boundary:
     """Return what the search over a line found; without `candidates` they are the names of its line.
 
@@ -270,7 +270,7 @@ def boundary_of(
     return boundary.with_untried() if status_of(searched).is_change else boundary
 
 
-def sides_of(searched: Searched) -> Sides | None:
+def sides_of(searched: SearchedLine) -> Sides | None:
     """Return the two sides of the change, the older one first; None if there is no certain change."""
     locks = [side.lock for side in searched.sides if side.lock is not None]
     if not status_of(searched).is_change or len(locks) != 2:

@@ -24,7 +24,7 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, ProbedLine, SearchedLine
 from harness.question.package_set import Versions, Way
 from harness.question.releases import releases_on_line
 from harness.question.snapshots import Snapshot
@@ -177,7 +177,7 @@ class PackageSearch:
         is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
         return Culprit(boundary, below if is_wanted else ()), below
 
-    def _below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
+    def _below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
         """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
         good, bad = sides.before, sides.after
         is_same = self.judge(bad.observation).verdict is Verdict.BAD

@@ -23,7 +23,7 @@ from harness.errors import UserMistake
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
-from harness.probing.line import Line, Searched, left_out_words
+from harness.probing.line import Line, SearchedLine, left_out_words
 from harness.probing.probe import Probers
 from harness.question.package_set import PackageSet, Way
 from harness.question.question import Question, Scope
@@ -69,7 +69,7 @@ class PythonQuestion(LineQuestion):
     pythons: tuple[_Python, ...]
     reasons: dict[str, str]
 
-    def below(self, trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
+    def below(self, trials: Trials, sides: Sides, searched: SearchedLine) -> tuple[Finding, ...]:
         """Find whether it is the newer Python, or which of its packages."""
         older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
         return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
@@ -79,7 +79,7 @@ class PythonQuestion(LineQuestion):
         return self.reasons
 
 
-def ask_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
+def answer_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
     """Search the Pythons of this machine; `look_up` looks up what the request names for one Python.
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
