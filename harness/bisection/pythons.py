@@ -6,7 +6,7 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -64,19 +64,14 @@ class _Python:
 
 @frozen(kw_only=True)
 class PythonQuestion(LineQuestion):
-    """Which of these Pythons, the oldest first? `reasons` say why others are left out."""
+    """Which of these Pythons, the oldest first?"""
 
     pythons: tuple[_Python, ...]
-    reasons: dict[str, str]
 
     def below(self, trials: Trials, sides: Sides, searched: SearchedLine) -> tuple[Finding, ...]:
         """Find whether it is the newer Python, or which of its packages."""
         older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
         return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
-
-    def left_out(self, _names: Collection[str]) -> dict[str, str]:
-        """Return all reasons, as there are few Pythons."""
-        return self.reasons
 
 
 def answer_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
@@ -95,7 +90,8 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
     ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
-    about = PythonQuestion(
+    record = QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed)
+    asked = PythonQuestion(
         pythons=pythons,
         reasons=left_out,
         line=Line(
@@ -109,13 +105,12 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
             label=lambda position: f"Python {pythons[position].scope.python}",
         ),
         scope=scope,
-        record=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
         prober=Probers({python.scope.python: python.session.prober for python in pythons}),
         judge=Judge(scope.repro.signature, session.store),
         depth=question.depth,
         announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    answer = answer_line(session, question, lambda *_: about)
+    answer = answer_line(session, question, lambda *_: (asked, record))
     return evolve(answer, notes=(*question.notes, *answer.notes))
 
 
