@@ -26,6 +26,7 @@ from harness.catalogue.tracebacks import (
     tracebacks_of,
 )
 from harness.catalogue.versions import Versions, versions_in
+from harness.environment.interpreter import OLDEST_PYTHON
 from harness.errors import BadRepro
 from harness.model import RaisedException, Repro
 from harness.model.release import name_of
@@ -40,7 +41,6 @@ _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
 _LOADS = re.compile(r"\b(?:from_pretrained|load_dataset|pipeline|SentenceTransformer)\(")
 _VALUE = re.compile(r"\W*(?P<side>expected|actual|got)\b[^:\n]{0,30}:[\s*`]*(?P<value>[^\n]*)", re.I)
 _PRINTED = re.compile(r"[-\d.e+]+|[\[({'\"].*|\w+\(.*\)|True|False|None|nan", re.I)
-_OLDEST_PYTHON = Version("3.9")
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "py3")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
@@ -262,8 +262,8 @@ def _source(parts: Draft) -> str:
     if header is not None and "[tool.harness" in code:
         return "".join(f"# {MARK}: {gap.what}: {gap.todo}\n" for gap in parts.gaps) + code + "\n"
     minor = ".".join((parts.versions.python or "").split(".")[:2])
-    is_old = bool(minor) and Version(minor) < _OLDEST_PYTHON
-    python = f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else ""
+    is_old = bool(minor) and Version(minor) < OLDEST_PYTHON
+    python = f">={OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else ""
     title = one_line(parts.report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.catalogue", ""),

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, settings_options
-from harness.environment import Uv, read_pip_settings
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
@@ -85,7 +84,7 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store.opened(settings.results), Uv(read_pip_settings()))
+    absorbed = take_back(folder, Store.opened(settings.results))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 

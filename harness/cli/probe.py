@@ -76,7 +76,9 @@ def probe(
     reporter = WarningsOnly(console) if as_json else PlainView(console)
     needs = None if again else required_python(repro, run, None)
     session = local_session(settings, reporter, requires_python=needs)
-    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+    projects = Projects(
+        session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
+    )
     if again:
         beside = read_with_option(settings.with_, projects)
         _tell(reporter, beside.notes)

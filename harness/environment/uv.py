@@ -201,7 +201,7 @@ class Uv:
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = bounded(log).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT:
-            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:g} s")
+            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:.0f} s")
         if ended.returncode != 0:
             if is_build:  # it has no network, and what it prints is a stranger's
                 _raise_if_full(words)

@@ -87,10 +87,16 @@ class Workspace:
     def opened(cls) -> Workspace:
         """The default folder, marked as the harness's own, so that what is in it may be removed.
 
-        Raises `UserMistake` for a folder with files of the user, or with links, and `NoSpace` if it can't be written.
+        Raises `UserMistake` for a folder with files of the user, with links, or with a colon in its path, which no list
+        of folders (PATH) can name, and `NoSpace` if it can't be written.
         """
         workspace = cls.default()
         root, tag = workspace.root, workspace.root / _TAG
+        if os.pathsep in str(root):
+            raise UserMistake(
+                f"the path of the cache has a colon, which separates the folders of PATH: {root}",
+                hint="HARNESS_CACHE_DIR names another folder",
+            )
         try:
             if not _is_tagged(tag) and _is_used(root) and not _is_tagged(tag):  # another process may have begun
                 raise UserMistake(

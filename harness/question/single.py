@@ -205,7 +205,9 @@ def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Re
         if session.local.trees.folder(folder.digest) is None:
             raise _no_longer_given(observation, folder.variable)
     if repro.project and not all(map(Path.is_dir, _folders_of(repro))):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        projects = Projects(
+            session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
+        )
         if (root := find_project(session.local.invoked_from)) is not None:
             projects.read(root)  # which makes the same copy again, if nothing has changed
     if not all(map(Path.is_dir, _folders_of(repro))):

@@ -266,3 +266,17 @@ def test_a_build_in_a_hook_sees_the_copy(projects, folder, tmp_path, monkeypatch
     text = (projects.read(folder).built / "mine" / "__init__.py").read_text()
     assert text.startswith("False")
     assert "test_it.py" in text
+
+
+def test_a_copy_that_a_run_has_changed_is_made_again(projects, folder, parts):
+    """Without a sandbox a run can find the cache and write there."""
+    before = projects.read(folder)
+    module, file = before.built / "mine" / "__init__.py", next(path for path in before.tree.iterdir() if path.is_file())
+    text, content = module.read_text(), file.read_text()
+    module.write_text("changed = 1\n")
+    assert projects.read(folder).built == before.built
+    assert module.read_text() == text
+    file.write_text("changed")
+    (before.built / "added.py").write_text("")
+    projects.read(folder)
+    assert (file.read_text(), (before.built / "added.py").exists()) == (content, False)
