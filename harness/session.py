@@ -38,6 +38,7 @@ from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from harness.probing.executors import RemoteProber
     from harness.probing.probe import Probing
@@ -78,6 +79,11 @@ class Session:
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that probes can use."""
         return self.remote.prober.gpus if self.remote is not None else self.local_gpus
+
+    @property
+    def now(self) -> datetime:
+        """The moment (UTC) that "today" means in everything that this session answers."""
+        return self.local.now
 
     @property
     def workspace(self) -> Workspace:

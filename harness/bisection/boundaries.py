@@ -6,6 +6,7 @@ It is the same for releases, commits and Pythons; each of them is a `LineQuestio
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
+_CODE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
 _PROOFS = 2  # on each side: of the package, and of its lines
 
 
@@ -254,8 +256,30 @@ def boundary_of(
             result.trusts_ends,
         ),
         left_out=dict(left_out or {}),
+        message=_other_code(searched),
     )
     return boundary.with_untried() if status_of(searched).is_change else boundary
+
+
+def _other_code(searched: SearchedLine) -> str:
+    """Return the failure beside the change if it has other whole numbers than at the far end, such as a status code.
+
+    "" if a signature was given, or if the runs of one of the two differ in their numbers, too.
+    """
+    record, result = searched.record, searched.search.result
+    if result.boundary is None or record.signature is None or not record.signature.captured:
+        return ""
+    bad = {
+        position: {step.reason for step in record.steps if step.release == name and step.verdict is Verdict.BAD}
+        for position, name in enumerate(searched.line.names)
+    }
+    failed = [position for position, reasons in bad.items() if reasons]
+    beside, far = (failed[-1], failed[0]) if searched.line.find_fix else (failed[0], failed[-1])
+    if beside not in result.boundary or len(bad[beside]) != 1 or len(bad[far]) != 1:
+        return ""
+    (nearest,), (farthest,) = bad[beside], bad[far]
+    is_code = nearest != farthest and _CODE.sub("", nearest) == _CODE.sub("", farthest)
+    return nearest if is_code else ""
 
 
 def sides_of(searched: SearchedLine) -> Sides | None:

@@ -36,7 +36,7 @@ from harness.model.text import counted, listed, one_line
 from harness.question.package_set import Way
 from harness.question.question import Question
 from harness.question.releases import scope_of
-from harness.question.request import TODAY, EndKind, Ends, newest_end
+from harness.question.request import EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
             hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    own = snapshots.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    own = snapshots.required() if good is None and bad.is_today and question.as_of is None else None
     if own is not None:
         snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
@@ -88,7 +88,7 @@ def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
     holds = tuple(text for text in question.hold if text != "none")
     scope = scope_of(question, session.interpreter.version, device, subject)
     scope = evolve(scope, requirements=requirements, holds=holds)
-    newest = newest_end(question.as_of)
+    newest = newest_end(question.as_of, session.now)
     return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
 
@@ -238,7 +238,7 @@ class PackageQuestion:
         steps, good, bad = self.ends.steps, self.ends.good, self.ends.bad.end
         subject = [self.question.subject] if self.question.subject else []
         typed = (*subject, *self.question.typed, *self.question.policy.typed)
-        until = [] if bad.text == TODAY else ["--bad", shlex.quote(bad.text)]
+        until = [] if bad.is_today else ["--bad", shlex.quote(bad.text)]
         if steps is None:
             if good is None or good.end.kind is not EndKind.DAY:
                 return ""

@@ -178,8 +178,10 @@ class PackageSearch:
         if None in boundary.ends:
             return Culprit(evolve(boundary, change=change)), ()
         judgement = self.judge(boundary.sides[-1])
-        boundary = evolve(boundary, message=judgement.reason if judgement.differs else "")
-        is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
+        boundary = evolve(boundary, message=judgement.reason if judgement.differs else boundary.message)
+        is_wanted = (self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD) or any(
+            finding.is_tied for finding in below
+        )
         return Culprit(boundary, below if is_wanted else ()), below
 
     def below(self, trials: Trials, sides: Sides) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ from pathlib import Path
 import uv as uv_package
 from attrs import evolve, field, frozen
 
-from harness.environment.index import (
+from harness.environment.pages import (
     access_refused,
     failing_status,
     host_of,
@@ -151,7 +151,7 @@ class Uv:
         without releases, and caches that for ten minutes.
         """
         answer = self._answer(arguments, cwd)
-        if answer.returncode == 0 or "pip" not in arguments or is_lasting(answer.words):
+        if answer.returncode == 0 or "pip" not in arguments or "--refresh" in arguments or is_lasting(answer.words):
             return answer
         return self._answer((*arguments, "--refresh"), cwd)
 

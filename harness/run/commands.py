@@ -207,6 +207,13 @@ class Collection:
         )
 
 
+def add_startup(env: dict[str, str], file: Path, outside: Mapping[str, Any]) -> None:
+    """Have each Python process of a command record what it uses besides its environment, as the file will say."""
+    file.write_text(json.dumps(outside), encoding="utf-8")
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+    env["HARNESS_OUTSIDE"] = str(file)
+
+
 @frozen
 class TracedCommand:
     """Has each Python process of a command record which installed files it used, and what ran in `files` of them."""
@@ -218,7 +225,6 @@ class TracedCommand:
         """Return the command to start, and add the variables that it needs to `env`."""
         self.folder.mkdir()
         (self.folder / "files.json").write_text(json.dumps(sorted(self.files)), encoding="utf-8")
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
         env["HARNESS_TRACED"] = str(self.folder)
         return list(argv)
 
@@ -342,7 +348,7 @@ def _last_line(text: str) -> str:
 
 
 def _error_line(text: str) -> str:
-    """The last line that tells of an error; "" if none does."""
+    """The last line that reports an error; "" if none does."""
     return next((line for line in reversed(_lines(text)) if _ERROR.search(line)), "")
 
 

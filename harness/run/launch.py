@@ -68,6 +68,7 @@ class ScratchFolder:
         self.report = ours / "report.json"  # of the child driver
         self.imports = ours / "imports.json"  # the import graph of a traced run
         self.job = ours / "job.json"  # for the child driver
+        self.outside = ours / "outside.jsonl"  # what the run uses besides its environment
         self.log = ours / "log"  # stdout and stderr
 
     def variables(self) -> dict[str, str]:
@@ -183,12 +184,13 @@ def script_command(
     name: str,
     source: str,
     capability: str | None,
+    outside: Mapping[str, Any],
     trace: frozenset[str] | None = None,
 ) -> list[str]:
     """Write a script and the child driver's job; returns the command that starts them.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA.
+    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -199,6 +201,7 @@ def script_command(
         "emulation": emulation if capability is not None else None,
         "trace": sorted(trace) if trace is not None else None,
         "imports": str(scratch.imports) if trace is not None else None,
+        "outside": dict(outside),
     }
     scratch.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(scratch.job)]

@@ -15,7 +15,7 @@ from support import step_source
 from wheelhouse import Wheelhouse
 
 from harness.environment import Index, PipSettings
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.environment.uv import is_lasting
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 
@@ -240,8 +240,8 @@ class _Sending(BaseHTTPRequestHandler):
     [(b"<a href='subject-1.0.tar.gz'>x</a>" * 2000, 0.0, "more than 1 MiB"), (b"<", 0.05, "bytes in 1 s")],
 )
 def test_a_page_without_an_end_is_not_read_for_long(tmp_path, monkeypatch, piece, pause, words):
-    monkeypatch.setattr("harness.environment.index._LARGEST_PAGE", 1 << 20)
-    monkeypatch.setattr("harness.environment.index._PATIENCE_S", 1.0)
+    monkeypatch.setattr("harness.environment.pages._LARGEST_PAGE", 1 << 20)
+    monkeypatch.setattr("harness.environment.pages._PATIENCE_S", 1.0)
     handler = type("Handler", (_Sending,), {"piece": piece, "pause": pause})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

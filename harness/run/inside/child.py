@@ -112,6 +112,12 @@ def _run_script(path: str) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the purpose of this module
 
 
+def note_outside(job: dict[str, Any] | None = None) -> None:
+    """Record what is used besides the environment; see `outside.py`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "outside.py")
+    (sys.modules.get("_harness_outside") or load("_harness_outside", path)).begin(job)
+
+
 def load_inside() -> None:
     """Import the package of this file as `_harness_inside`."""
     load("_harness_inside", os.path.join(os.path.dirname(os.path.abspath(__file__)), "__init__.py"))
@@ -239,6 +245,7 @@ def main(job_path: str) -> int:
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(note_use)
+    note_outside(job.get("outside"))
     os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:

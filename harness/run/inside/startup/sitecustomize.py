@@ -1,7 +1,8 @@
-"""Records which installed files a process of a traced command used, and what ran in them; `site` imports it.
+"""Records what a process of a command uses besides its environment; `site` imports it.
 
-`HARNESS_TRACED` is the folder with the list of files to trace, to which each process adds its record when it ends. A
-sitecustomize that the environment has is imported as well.
+`HARNESS_OUTSIDE` is the file that says where (`outside.py`). In a traced command, also which installed files it used
+and what ran in them: `HARNESS_TRACED` is the folder with the list of files to trace, to which each process adds its
+record when it ends. A sitecustomize that the environment has is imported as well.
 """
 
 # Importing pathlib takes time.
@@ -52,6 +53,11 @@ def _begin(folder: str) -> None:
     tracer.start()
 
 
+def _note_outside(path: str) -> None:
+    with open(path, encoding="utf-8") as file:
+        _load("_harness_outside", "outside.py").begin(json.load(file))
+
+
 def _import_next() -> None:
     """Import the sitecustomize that this one hides, if there is one."""
     own = sys.modules.pop("sitecustomize")
@@ -65,4 +71,6 @@ def _import_next() -> None:
 if __name__ == "sitecustomize":
     with contextlib.suppress(Exception):  # the record is evidence, without which the search takes longer
         _begin(os.environ["HARNESS_TRACED"])
+    with contextlib.suppress(Exception):  # without it, an older result may be taken
+        _note_outside(os.environ["HARNESS_OUTSIDE"])
     _import_next()
