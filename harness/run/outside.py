@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _RECORD_LIMIT = 16 * 1024 * 1024
-_HASHED = 4 * 1024 * 1024  # of larger files the size and the time of the last change are compared
+_HASHED = 256 * 1024  # of larger files the size and the time of the last change are compared
 _SCRIPT = 64 * 1024
 _MOST = 2000
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
