@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # requests and pypi_simple load slowly, so they are imported only where a page is fetched.
 
+_DEFAULT_INDEX = "https://pypi.org/simple/"
+_ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
 _SILENCE_S = 60.0
 # Headers by which a server knows a version of a page, and those that ask whether it has another one.
 _MARKS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
@@ -86,7 +88,7 @@ def read_page(index_url: str, name: str, known: Page | None = None) -> Page:
         text = _local_page(url)
         return Page(tuple(_from_html(text, url, name)), digest=_digest_of(text.encode())) if text else Page()
     marks = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
-    with _opened(url, headers={"Accept": _accepted(), **marks}) as response:
+    with _opened(url, headers={"Accept": _ACCEPTED, **marks}) as response:
         if response is None:
             return Page()
         if known is not None and response.status_code == HTTPStatus.NOT_MODIFIED:
@@ -105,22 +107,14 @@ def page_state(index_url: str, name: str) -> str:
     url = _address(index_url, name)
     if url.startswith("file:"):
         return _digest_of(_local_page(url).encode())
-    with _opened(url, "HEAD", headers={"Accept": _accepted()}) as response:
+    with _opened(url, "HEAD", headers={"Accept": _ACCEPTED}) as response:
         if response is None or (state := _state(_marks(response.headers))):
             return "" if response is None else state
     return read_page(index_url, name).state
 
 
 def _address(index_url: str, name: str) -> str:
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
-
-
-def _accepted() -> str:
-    from pypi_simple import ACCEPT_ANY
-
-    return ACCEPT_ANY
+    return f"{index_url or _DEFAULT_INDEX}{name}/"
 
 
 def _local_page(url: str) -> str:
