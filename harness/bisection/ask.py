@@ -23,7 +23,7 @@ from harness.errors import HarnessError, NoNetwork, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import normalized_name
 from harness.model.culprit import Level
-from harness.model.lock import NONE
+from harness.model.lock import AsOf
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -125,15 +125,15 @@ def answer_question(
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
-        known = _with_pages(session, question, answer.lean())
+        known = _with_pages(session, answer.lean())
         store.write(place, store.without_secrets(json.dumps(as_record(known, _RECORD))))
     return answer
 
 
-def _with_pages(session: Session, question: Question, answer: Answer) -> _Known:
+def _with_pages(session: Session, answer: Answer) -> _Known:
     """Return what to keep of an answer: with what it says about today, until the index says something else."""
-    is_of_today = question.bad is not None and question.bad.is_today
-    if not is_of_today and answer.asked.as_of != NONE:
+    when = AsOf.read(answer.asked.as_of)
+    if when.is_era or (when.moment is not None and when.moment < session.now):
         return _Known(answer)
     runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
     names = {pin.name for run in runs if run.lock is not None for pin in run.lock.pins}
