@@ -104,7 +104,7 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> tuple[Com
     source = _source(session, trials, span, day, question)
     commits, ends = (source.base, *span.chain), (question.good, question.bad)
     record = QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed)
-    asked = CommitQuestion(
+    line_question = CommitQuestion(
         source=source,
         commits=commits,
         line=line_among(source, commits),
@@ -113,7 +113,7 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> tuple[Com
         judge=source.trials.judge,
         known=known_among(source, commits),
     )
-    return asked, record
+    return line_question, record
 
 
 def _what_next(record: QuestionRecord, repository: Repository, commit: str) -> str:

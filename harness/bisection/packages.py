@@ -156,7 +156,7 @@ class PackageSearch:
             requirements=tuple(text for text in self.bad.requirements if text != name),
             policy=observer.policy,
         )
-        asked = _PackageLine(
+        line_question = _PackageLine(
             search=self,
             line=candidates,
             scope=scope,
@@ -169,7 +169,7 @@ class PackageSearch:
             reasons=left_out,
         )
         repeating = observer.repeating(self.judge) if observer.is_flaky else None
-        result = search_line(asked, observer.lanes, observer.index, observer.reporter, repeating=repeating)
+        result = search_line(line_question, observer.lanes, observer.index, observer.reporter, repeating=repeating)
         searched, boundary, below = result.searched, result.boundary, result.findings
         observer.tally.ran_now += searched.record.ran + result.ran_now
         if searched.search.is_noisy and not observer.is_flaky:

@@ -91,7 +91,7 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
     )
     ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
     record = QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed)
-    asked = PythonQuestion(
+    line_question = PythonQuestion(
         pythons=pythons,
         reasons=left_out,
         line=Line(
@@ -110,7 +110,7 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
         depth=question.depth,
         announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    answer = answer_line(session, question, lambda *_: (asked, record))
+    answer = answer_line(session, question, lambda *_: (line_question, record))
     return evolve(answer, notes=(*question.notes, *answer.notes))
 
 
