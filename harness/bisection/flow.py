@@ -48,7 +48,7 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
+def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry]:
     """Answer a question between two sets of packages: days, lock files, environments, or releases under a test suite.
 
     Also returns how to ask again where nothing was found.
@@ -76,7 +76,7 @@ def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
-        return Between(both, question).run()
+        return PackageQuestion(both, question).run()
 
 
 def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
@@ -94,7 +94,7 @@ def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
 
 
 @define
-class Between:
+class PackageQuestion:
     """One question between the snapshots of its two ends; the fields are what is known of the answer so far."""
 
     ends: BothEnds
