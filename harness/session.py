@@ -31,7 +31,7 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.launch import digest_of_variables
+from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
@@ -148,7 +148,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         reporter=reporter,
         sandbox=sandbox,
         rights=rights,
-        variables=digest_of_variables(os.environ, settings.pass_env),
+        variables=digest_of_variables(os.environ, settings.pass_env, cpu_limit()),
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 

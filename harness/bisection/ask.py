@@ -23,7 +23,7 @@ from harness.errors import HarnessError, NoNetwork, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import normalized_name
 from harness.model.culprit import Level
-from harness.model.lock import NONE
+from harness.model.lock import AsOf
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -31,7 +31,7 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded
+from harness.question.question import Question, unbounded, usual_depth
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.redact import everywhere
@@ -79,27 +79,28 @@ def ask(
     subject = None if kind is QuestionKind.PYTHONS else request.subject
     required = required_python(request.repro, request.run, subject) if kind is not QuestionKind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
-        return ask_in(evolve(session, person=person) if request.policy.ask else session, request)
+        session = evolve(session, person=person) if request.policy.ask else session
+        if kind is QuestionKind.PYTHONS:
+            return _answer_pythons(session, request)
+        _, ends = kind_of(request, settings, session.now)
+        session, question = looked_up(session, request, kind, ends)
+
+        def with_python(python: str) -> tuple[Session, Question]:
+            other = at_python(session, python)
+            return other, question_of(other, request, *kind_of(request, other.settings, session.now))
+
+        is_free = settings.python is None and session.remote is None
+        return answer_question(session, question, kind, with_python if is_free else None)
 
 
-def ask_in(session: Session, request: Request) -> Answer:
-    """Answer a question with an open session. Raises as `ask` does."""
-    kind, ends = kind_of(request, session.settings, session.now)
-    if kind is QuestionKind.PYTHONS:
-        from harness.bisection.pythons import ask_pythons
+def _answer_pythons(session: Session, request: Request) -> Answer:
+    """Answer a question about Pythons, which is looked up for each of them."""
+    from harness.bisection.pythons import answer_pythons
 
-        begun = time.monotonic()
-        answer = ask_pythons(session, request, lambda at_python: looked_up(at_python, request, kind)[1])
-        effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
-        return evolve(answer, sentence=sentence_of(answer), effort=effort)
-    session, question = looked_up(session, request, kind, ends)
-
-    def with_python(python: str) -> tuple[Session, Question]:
-        other = at_python(session, python)
-        return other, question_of(other, request, *kind_of(request, other.settings, session.now))
-
-    is_free = session.settings.python is None and session.remote is None
-    return answer_question(session, question, kind, with_python if is_free else None)
+    begun = time.monotonic()
+    answer = answer_pythons(session, request, lambda other: looked_up(other, request, QuestionKind.PYTHONS)[1])
+    effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=sentence_of(answer), effort=effort)
 
 
 def answer_question(
@@ -124,15 +125,15 @@ def answer_question(
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
-        known = _with_pages(session, question, answer.lean())
+        known = _with_pages(session, answer.lean())
         store.write(place, store.without_secrets(json.dumps(as_record(known, _RECORD))))
     return answer
 
 
-def _with_pages(session: Session, question: Question, answer: Answer) -> _Known:
+def _with_pages(session: Session, answer: Answer) -> _Known:
     """Return what to keep of an answer: with what it says about today, until the index says something else."""
-    is_of_today = question.bad is not None and question.bad.is_today
-    if not is_of_today and answer.asked.as_of != NONE:
+    when = AsOf.read(answer.asked.as_of)
+    if when.is_era or (when.moment is not None and when.moment < session.now):
         return _Known(answer)
     runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
     names = {pin.name for run in runs if run.lock is not None for pin in run.lock.pins}
@@ -153,9 +154,9 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
 
                 answer = answer_line(session, question, commit_line)
             case QuestionKind.PACKAGES:
-                from harness.bisection.flow import ask_between
+                from harness.bisection.flow import answer_packages
 
-                answer, retry = ask_between(session, question)
+                answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.releases import release_line
@@ -271,16 +272,10 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
 
 
 def _depth(request: Request, kind: QuestionKind) -> Level:
-    """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
+    """Return how deep to go, unless the user says it."""
     if request.depth is not None:
         return request.depth
-    if kind is QuestionKind.PYTHONS:
-        return Level.PACKAGE
-    if request.policy.ask:
-        return Level.RELEASE
-    if request.policy.git:
-        return Level.COMMIT
-    return Level.REGION if request.subject is not None else Level.RELEASE
+    return Level.PACKAGE if kind is QuestionKind.PYTHONS else usual_depth(request.subject or "", request.policy)
 
 
 def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:

@@ -333,7 +333,7 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
         notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
-    return f"{text} ({'; '.join(notes)})" if notes else text
+    return f"{text} ({'; '.join(notes)})".replace(" releases) (", " releases; ") if notes else text
 
 
 def _newer(culprit: Culprit) -> str:

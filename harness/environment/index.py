@@ -16,7 +16,7 @@ from attrs import field, frozen
 from packaging.version import Version
 
 from harness.atomic import sha256_of
-from harness.environment.pages import Page, page_state, read_page
+from harness.environment.pages import PAGES_AT_ONCE, Page, page_state, read_page
 from harness.environment.pip_settings import PipSettings, index_urls
 from harness.environment.record import read_record, write_record
 from harness.errors import NoNetwork, UnknownProject, UserMistake
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_PAGES_AT_ONCE = 16
 
 
 @frozen
@@ -175,7 +174,7 @@ class Index:
 
 def at_once(answer: Callable[..., _T], *values: Iterable[Any]) -> list[_T]:
     """What a function answers to each value, several at once, because it fetches slow index pages."""
-    with ThreadPoolExecutor(_PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
+    with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
         return list(pool.map(answer, *values))
 
 

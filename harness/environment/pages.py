@@ -16,6 +16,7 @@ import time
 import warnings
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from http.client import responses
 from pathlib import Path
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pypi_simple import DistributionPackage
-    from requests import RequestException, Response
+    from requests import RequestException, Response, Session
 
 
 # requests and pypi_simple load slowly, so they are imported only where a page is fetched.
 
+_DEFAULT_INDEX = "https://pypi.org/simple/"
+_ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
+PAGES_AT_ONCE = 16
 _SILENCE_S = 60.0
 # Headers by which a server knows a version of a page, and those that ask whether it has another one.
 _MARKS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
@@ -86,7 +90,7 @@ def read_page(index_url: str, name: str, known: Page | None = None) -> Page:
         text = _local_page(url)
         return Page(tuple(_from_html(text, url, name)), digest=_digest_of(text.encode())) if text else Page()
     marks = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
-    with _opened(url, headers={"Accept": _accepted(), **marks}) as response:
+    with _opened(url, headers={"Accept": _ACCEPTED, **marks}) as response:
         if response is None:
             return Page()
         if known is not None and response.status_code == HTTPStatus.NOT_MODIFIED:
@@ -105,22 +109,18 @@ def page_state(index_url: str, name: str) -> str:
     url = _address(index_url, name)
     if url.startswith("file:"):
         return _digest_of(_local_page(url).encode())
-    with _opened(url, "HEAD", headers={"Accept": _accepted()}) as response:
-        if response is None or (state := _state(_marks(response.headers))):
-            return "" if response is None else state
-    return read_page(index_url, name).state
+    for method in ("HEAD", "GET"):  # many servers say nothing about the version of a page
+        with _opened(url, method, headers={"Accept": _ACCEPTED}) as response:
+            if response is None:
+                return ""
+            if state := _state(_marks(response.headers)):
+                return state
+            body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
+    return _digest_of(body)
 
 
 def _address(index_url: str, name: str) -> str:
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
-
-
-def _accepted() -> str:
-    from pypi_simple import ACCEPT_ANY
-
-    return ACCEPT_ANY
+    return f"{index_url or _DEFAULT_INDEX}{name}/"
 
 
 def _local_page(url: str) -> str:
@@ -165,6 +165,18 @@ def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None
         part.unlink(missing_ok=True)
 
 
+@lru_cache(maxsize=1)
+def _connections() -> Session:
+    """Connections to servers, which are used again: to open one takes longer than to ask for a page."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=PAGES_AT_ONCE))
+    return session
+
+
 @contextlib.contextmanager
 def _opened(url: str, method: str = "GET", **options: Any) -> Iterator[Response | None]:
     """A server's answer, None if it has nothing at this address. Raises `NoNetwork` and `IndexFault`, also for a read.
@@ -175,7 +187,7 @@ def _opened(url: str, method: str = "GET", **options: Any) -> Iterator[Response 
 
     host = host_of(url)
     try:
-        with requests.request(
+        with _connections().request(
             method, url, timeout=_SILENCE_S, stream=True, allow_redirects=True, **options
         ) as response:
             status = response.status_code

@@ -136,10 +136,17 @@ def process_environment(
     return environment | dict(extra or {})
 
 
-def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str:
+def cpu_limit() -> int | None:
+    """Return how many CPUs this process may use, None if all: libraries start as many threads."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return usable if usable != os.cpu_count() else None
+
+
+def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str], cpus: int | None = None) -> str:
     """Return a hash of the user's variables that reach a run and may change its outcome, "" without any.
 
-    Those that say who the user is, or where this machine has certificates and GPUs, are left out.
+    Those that say who the user is, or where this machine has certificates and GPUs, are left out. A limit of `cpus`
+    counts as such a variable.
     """
     given = {
         name: value
@@ -148,6 +155,7 @@ def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str
     }
     # Python takes these for UTF-8, as it does without a locale, for which it sets LC_CTYPE itself (PEP 538, PEP 540).
     given = {name: value for name, value in given.items() if not name.startswith(_OF_LOCALE) or value not in _C_LOCALES}
+    given |= {"cpus": str(cpus)} if cpus is not None else {}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12] if given else ""
 
 

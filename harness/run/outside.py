@@ -16,9 +16,10 @@ import shutil
 import stat
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.atomic import sha256_of
+from harness.run.inside.outside import SYSTEM
 from harness.run.launch import user_path
 from harness.run.programs import user_tools
 from harness.run.result import Unreadable, content_of
@@ -27,20 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _RECORD_LIMIT = 16 * 1024 * 1024
-_HASHED = 4 * 1024 * 1024  # of larger files the size and the time of the last change are compared
+_HASHED = 256 * 1024  # of larger files the size and the time of the last change are compared
 _SCRIPT = 64 * 1024
 _MOST = 2000
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_PATH = re.compile(r"(?<![\w.:/-])/[\w./+-]+")
 
 
-def outside_of(record: Path, argv: Sequence[str], root: Path, environment: Path) -> dict[str, str]:
-    """Return what a run used, with the state of each now; `record` is what its processes wrote.
+def outside_of(job: Mapping[str, Any], argv: Sequence[str], root: Path, environment: Path) -> dict[str, str]:
+    """Return what a run used, with the state of each now; `job` said how its processes record it.
 
     `argv` is its command (empty for a script), whose relative paths start at `root`. Programs in the folder
     `environment` are those of the environment.
     """
+    own = (job["scratch"], *job["own"], str(environment))
     noted: dict[str, dict[str, None]] = {kind: {} for kind in "rwdxs"}
-    for kind, text in _lines(record):
+    for kind, text in _lines(Path(job["record"])):
         noted.get(kind, {})[text] = None
     programs = dict.fromkeys((*argv[:1], *noted["x"], *(word for text in noted["s"] for word in _WORD.findall(text))))
     scripts = [root / word for word in argv] + [Path(found) for name in programs if (found := _found(name))]
@@ -49,6 +52,8 @@ def outside_of(record: Path, argv: Sequence[str], root: Path, environment: Path)
     hidden = {name for name, _ in user_tools(user_path(os.environ))}  # tools in Python, which no run gets to see
     names = [one for one in programs if "/" not in one and one not in hidden and not (environment / one).exists()]
     files = [name for name in noted["r"] if name not in noted["w"]]
+    named = (name for text in texts for name in _PATH.findall(text) if not name.startswith((*SYSTEM, *own)))
+    files += [name for name in named if Path(name).is_file()]
     folders = [f"{name.rstrip('/')}/" for name in noted["d"]]
     return {name: state_of(name) for name in (*names, *files, *folders)[:_MOST]}
 

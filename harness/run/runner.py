@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from attrs import evolve, field, frozen
 
@@ -175,15 +175,20 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     sandboxed = job.sandbox.label if job.sandbox is not None else "none"
-    used = outside_of(scratch.outside, job.repro.argv, root, job.python.parent)
+    used = outside_of(_outside(scratch, job), job.repro.argv, root, job.python.parent)
     return evolve(ran, outside=used, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+
+
+def _outside(scratch: ScratchFolder, job: Job) -> dict[str, Any]:
+    """How the processes of a run record what they use besides what is its own."""
+    folders = (*job.own, *job.readable, *job.writable)
+    own = {str(place) for folder in folders for place in (folder, folder.resolve())}
+    return {"record": str(scratch.outside), "scratch": str(scratch.root), "own": sorted(own)}
 
 
 def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[str]:
     """Return the command line of a run; adds to `env` what makes it record what it uses besides what is its own."""
-    folders = (*job.own, *job.readable, *job.writable)
-    own = {str(place) for folder in folders for place in (folder, folder.resolve())}
-    outside = {"record": str(scratch.outside), "scratch": str(scratch.root), "own": sorted(own)}
+    outside = _outside(scratch, job)
     if job.repro.argv:
         add_startup(env, scratch.outside.with_suffix(".json"), outside)
         return _command(job)

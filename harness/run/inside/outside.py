@@ -5,7 +5,7 @@ opened to write, `d` a folder that was listed, `x` a program that was started, `
 """
 
 # Scripts may replace anything, so what is needed later is bound here. Importing pathlib takes time.
-# ruff: noqa: PTH100, PTH120, PTH123
+# ruff: noqa: PTH100, PTH113, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -19,20 +19,25 @@ from os import fsdecode as _fsdecode
 from os import open as _open
 from os import write as _write
 from os.path import abspath as _absolute
+from os.path import isfile as _is_file
 from os.path import realpath as _real
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _TO_WRITE = os.O_WRONLY | os.O_RDWR
 _MOST = 2000
-_SYSTEM = ("/usr/", "/lib", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/", "/dev/", "/run/", "/System/", "/Library/")
+_WORDS = 100
+SYSTEM = ("/usr/", "/lib", "/bin/", "/sbin/", "/etc/", "/proc/", "/sys/", "/dev/", "/run/", "/System/", "/Library/")
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OF_PYTHON = tuple({one.rstrip("/") + "/" for one in (sys.prefix, sys.base_prefix, _real(sys.base_prefix))})
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn"})
 _LISTED = frozenset({"os.listdir", "os.scandir"})
 _SHELLS = ("sh", "bash", "dash", "zsh")
 
-_own: tuple[str, ...] = (*_SYSTEM, *_OF_PYTHON, _HERE)
+_own: tuple[str, ...] = (*SYSTEM, *_OF_PYTHON, _HERE)
 _scratch = ""
 _record = ""
 _noted: dict[tuple[str, str], None] = {}
@@ -55,7 +60,7 @@ def begin(job: dict[str, Any] | None = None) -> None:
     """
     global _own, _scratch, _record, _is_installed
     if job is not None:
-        _own = (*_SYSTEM, *_OF_PYTHON, _HERE, *(f"{folder.rstrip('/')}/" for folder in job["own"]))
+        _own = (*SYSTEM, *_OF_PYTHON, _HERE, *(f"{folder.rstrip('/')}/" for folder in job["own"]))
         _scratch, _record = f"{job['scratch'].rstrip('/')}/", job["record"]
         for kind, text in _noted:
             if not text.startswith((*_own, _scratch)):
@@ -79,7 +84,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
         elif event in _PROGRAMS:
             _note_program(args)
         elif event == "os.system":
-            _add("s", _fsdecode(args[0]))
+            _note_shell(_fsdecode(args[0]))
     except Exception:  # noqa: BLE001, S110 - evidence, without which an older result may be taken
         pass
 
@@ -105,9 +110,24 @@ def _note_path(kind: str, path: Any) -> None:
 def _note_program(args: tuple[Any, ...]) -> None:
     program = _fsdecode(args[0])
     _add("x", program)
-    words = args[1]
-    if isinstance(words, (list, tuple)) and program.rpartition("/")[2] in _SHELLS:
-        _add("s", " ".join(_fsdecode(word) for word in words[1:]))
+    if not isinstance(args[1], (list, tuple)):
+        return
+    words = [_fsdecode(word) for word in args[1][1:_WORDS]]
+    if program.rpartition("/")[2] in _SHELLS:
+        _note_shell(" ".join(words))
+    _note_named(word.rpartition("=")[2] for word in words)
+
+
+def _note_shell(text: str) -> None:
+    _add("s", text)
+    _note_named(word.strip("\"';()<>|&") for word in text.split())
+
+
+def _note_named(words: Iterable[str]) -> None:
+    """Record the files that are named to another program, which reads them."""
+    for word in words:
+        if "/" in word and _is_file(word):
+            _note_path("r", word)
 
 
 def _add(kind: str, text: str) -> None:
