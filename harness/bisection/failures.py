@@ -163,7 +163,8 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
         raised = failures[0].exception or _FAILED
         failing_by_key.setdefault(_key(test, failures[0], raised), []).append((test, raised))
     new: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
-    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED):
+    is_whole = good[0].repro_digest == bad[0].repro_digest  # a run of some tests says nothing about the others
+    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED) if is_whole else ():
         if failure.id not in flaky:
             raised = failure.exception or _FAILED
             new.setdefault(_key(failure.id, failure, raised), []).append((failure.id, raised))

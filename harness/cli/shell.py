@@ -162,8 +162,8 @@ def link_sources(repro: Repro, folder: Path) -> None:
 
     What only the build made, such as compiled modules, is copied there, and what it made otherwise.
     """
-    sources = [folder / one for one in reversed(repro.search_path) if not Path(one).is_absolute()]
-    for entry in [entry for one in repro.search_path if Path(one).is_absolute() for entry in Path(one).iterdir()]:
+    sources = [folder / text for text in reversed(repro.search_path) if not Path(text).is_absolute()]
+    for entry in [entry for text in repro.search_path if Path(text).is_absolute() for entry in Path(text).iterdir()]:
         same = next((path for path in (source / entry.name for source in sources) if path.exists()), entry)
         if same is entry or same.is_dir() != entry.is_dir() or not same.resolve().is_relative_to(folder.resolve()):
             continue
@@ -177,8 +177,8 @@ def link_sources(repro: Repro, folder: Path) -> None:
         entry.symlink_to(same)
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    return one.is_file() and filecmp.cmp(one, other, shallow=False)
+def _is_same(path: Path, other: Path) -> bool:
+    return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
 def _copy_of(session: Session, digest: str) -> Project:

@@ -22,7 +22,7 @@ from harness.model import (
 from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
-from harness.probing.line import Searched
+from harness.probing.line import SearchedLine
 from harness.probing.probe import Probing
 from harness.probing.warm import is_warm
 from harness.question.question import Scope
@@ -69,7 +69,7 @@ class Tally:
     """
 
     ran_now: int = 0
-    searched: Searched | None = None
+    searched: SearchedLine | None = None
     sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
@@ -251,7 +251,7 @@ def proved(
     return older, newer
 
 
-def count_proofs(searched: Searched, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
+def count_proofs(searched: SearchedLine, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
     """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
 
     A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count

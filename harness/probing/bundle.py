@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from harness._version import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.errors import IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
@@ -135,6 +135,8 @@ class Packer:
             if job.key in jobs:
                 failed.append((label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
                 continue
+            # The question keeps this lock, whatever is uploaded until the bundle comes back.
+            self.prober.pin(probe, resolution)
             job.write(output / job.key, shared=output)
             jobs[job.key] = job
         size = wheels.size(wheel for job in jobs.values() for wheel in job.wheels)
@@ -143,7 +145,7 @@ class Packer:
     def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
         """The probe to run and its answer in the store, if any; with `fresh`, the first attempt without an answer."""
         while True:
-            answer = self.prober.store.get(self._elsewhere.key(probe, lock))
+            answer = self.prober.current(self._elsewhere.key(probe, lock))
             if answer is None or not fresh:
                 return probe, answer
             probe = next_attempt(probe)

@@ -310,6 +310,8 @@ def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
         source = path.with_suffix(".in")  # the input of pip-compile
+        if not path.resolve().is_relative_to(tree.resolve()):
+            return ()  # the project is a stranger's, the file may be the user's
         return _of_file(source if source.is_file() else path, environment).lines
     if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
         return ()

@@ -207,23 +207,27 @@ class Collection:
         )
 
 
+def add_startup(env: dict[str, str], file: Path, outside: Mapping[str, Any]) -> None:
+    """Have each Python process of a command record what it uses besides its environment, as the file will say."""
+    file.write_text(json.dumps(outside), encoding="utf-8")
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+    env["HARNESS_OUTSIDE"] = str(file)
+
+
 @frozen
 class TracedCommand:
-    """Has each Python process of a command record which installed files it used, and what ran in `files` of them.
+    """Has each Python process of a command record which installed files it used, and what ran in those to trace.
 
-    With `counts`, it counts their calls.
+    `traced` is what `Job.traced` returns.
     """
 
-    files: frozenset[str]
+    traced: Mapping[str, Any]
     folder: Path
-    counts: bool = False
 
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
         """Return the command to start, and add the variables that it needs to `env`."""
         self.folder.mkdir()
-        wanted = {"files": sorted(self.files), "counts": self.counts}
-        (self.folder / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+        (self.folder / "traced.json").write_text(json.dumps(self.traced), encoding="utf-8")
         env["HARNESS_TRACED"] = str(self.folder)
         return list(argv)
 
@@ -353,7 +357,7 @@ def _last_line(text: str) -> str:
 
 
 def _error_line(text: str) -> str:
-    """The last line that tells of an error; "" if none does."""
+    """The last line that reports an error; "" if none does."""
     return next((line for line in reversed(_lines(text)) if _ERROR.search(line)), "")
 
 
