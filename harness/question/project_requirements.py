@@ -323,6 +323,7 @@ def _requirements_files(tree: Path) -> dict[str, Path]:
     patterns = ["*requirements*", "requirements/*"]
     patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
     paths = [path for end in (".txt", ".in") for pattern in patterns for path in sorted(tree.glob(f"{pattern}{end}"))]
+    paths = [path for path in paths if path.resolve().is_relative_to(tree.resolve())]  # a stranger may link the user's
     return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
 
 
