@@ -351,6 +351,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None, change.name)
+        trials = trials.for_mixtures(sides, found.proofs)
         source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:

@@ -143,6 +143,13 @@ class Trials:
                 return Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason)
         return self.proof(claim.sentence, claim.probe, claim.expected)
 
+    def control(self, claim: Claim) -> Proof:
+        """The same for a claim that should not hold: then it is no sign of a flaky bug."""
+        failed = self.tally.failed
+        proof = self.proof_if_likely(claim)
+        self.tally.failed = failed
+        return proof
+
     def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Prove a counterfactual by a run of a search; a warm run is repeated in a fresh process."""
         if run is None:

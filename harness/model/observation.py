@@ -240,8 +240,10 @@ def _cut(message: str) -> str:
 class Trace:
     """What a traced run did: `called` maps each file and function to the rank of its last call.
 
-    `lines` maps each file to the lines that ran.
+    `lines` maps each file to the lines that ran. `counts` maps each file and function to the number of its calls and of
+    the calls that it made, if they were counted.
     """
 
     called: dict[str, dict[str, int]] = field(factory=dict)
     lines: dict[str, tuple[int, ...]] = field(factory=dict)
+    counts: dict[str, dict[str, tuple[int, int]]] = field(factory=dict)

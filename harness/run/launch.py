@@ -193,12 +193,13 @@ def script_command(
     source: str,
     capability: str | None,
     outside: Mapping[str, Any],
-    trace: frozenset[str] | None = None,
+    traced: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Write a script and the child driver's job; returns the command that starts them.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment.
+    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment. `traced` is what
+    `Job.traced` returns.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -207,8 +208,8 @@ def script_command(
         "script": str(script),
         "report": str(scratch.report),
         "emulation": emulation if capability is not None else None,
-        "trace": sorted(trace) if trace is not None else None,
-        "imports": str(scratch.imports) if trace is not None else None,
+        "trace": traced,
+        "imports": str(scratch.imports) if traced is not None else None,
         "outside": dict(outside),
     }
     scratch.job.write_text(json.dumps(job), encoding="utf-8")

@@ -88,6 +88,13 @@ class Job:
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
 
+    @property
+    def traced(self) -> dict[str, Any] | None:
+        """The files to trace, and whether calls are counted, which says where time and memory go; None: no trace."""
+        signature = self.repro.signature
+        counts = signature is not None and signature.is_cost
+        return {"files": sorted(self.trace), "counts": counts} if self.trace is not None else None
+
 
 def run_repro(job: Job) -> Ran:
     """Run a repro once and return its result.
@@ -200,7 +207,7 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
         source=job.repro.source,
         capability=job.capability if job.device is Device.EMULATED else None,
         outside=outside,
-        trace=job.trace,
+        traced=job.traced,
     )
 
 
@@ -208,9 +215,9 @@ def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | 
     """What records the tests of a command, or what a traced one uses; None for a script, whose driver does it."""
     if (command := recognised(job.repro.argv)) is not None:
         return Collection(command, scratch.report.parent)
-    if not job.repro.argv or job.trace is None:
+    if not job.repro.argv or job.traced is None:
         return None
-    return TracedCommand(job.trace, scratch.report.parent / "traced")
+    return TracedCommand(job.traced, scratch.report.parent / "traced")
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:

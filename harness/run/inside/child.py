@@ -236,11 +236,14 @@ def main(job_path: str) -> int:
     pid = os.getpid()
     start_path = sys.path[1:]
     trace = graph = None
-    if job.get("trace") is not None:
+    if (traced := job.get("trace")) is not None:
         load_inside()
         from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
-        trace, graph = tracing.Tracer(job["trace"], _packages(start_path)), tracing.ImportGraph()
+        trace, graph = (
+            tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"]),
+            tracing.ImportGraph(),
+        )
         graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])

@@ -1,7 +1,7 @@
 """Records what a process of a command uses besides its environment; `site` imports it.
 
 `HARNESS_OUTSIDE` is the file that says where (`outside.py`). In a traced command, also which installed files it used
-and what ran in them: `HARNESS_TRACED` is the folder with the list of files to trace, to which each process adds its
+and what ran in them: `HARNESS_TRACED` is the folder that says which files to trace, to which each process adds its
 record when it ends. A sitecustomize that the environment has is imported as well.
 """
 
@@ -34,11 +34,11 @@ def _load(name: str, *path: str) -> Any:
 
 def _begin(folder: str) -> None:
     """Start the trace, and have the record written at the end of this process, but not by its forked children."""
-    with open(os.path.join(folder, "files.json"), encoding="utf-8") as file:
-        files = json.load(file)
+    with open(os.path.join(folder, "traced.json"), encoding="utf-8") as file:
+        traced = json.load(file)
     facts, tracing = _load("_harness_report", "collect", "_harness_report.py"), _load("_harness_trace", "trace.py")
     roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
-    tracer, process = tracing.Tracer(files, roots), os.getpid()
+    tracer, process = tracing.Tracer(traced["files"], roots, counts=traced["counts"]), os.getpid()
 
     def end() -> None:
         tracer.stop()
