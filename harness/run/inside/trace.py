@@ -59,7 +59,7 @@ class Tracer:
         """Return the recording as plain data.
 
         `called` has for each file and function the rank of its last call, `lines` the line numbers of each file, and
-        `counts` for each file and function how often it was called, and how many calls it made.
+        `counts`, if they were wanted, for each file and function how often it was called and how many calls it made.
         """
         called: dict[str, dict[str, int]] = {}
         for rank, code in enumerate(list(self._called)):
@@ -67,11 +67,8 @@ class Tracer:
         lines: dict[str, set[int]] = {}
         for code, numbers in list(self._lines.items()):
             lines.setdefault(self._file(code), set()).update(numbers)
-        return {
-            "called": called,
-            "lines": {file: sorted(found) for file, found in lines.items()},
-            "counts": self._counts(),
-        }
+        report = {"called": called, "lines": {file: sorted(found) for file, found in lines.items()}}
+        return report if self._profile is None else {**report, "counts": self._counts()}
 
     def _counts(self) -> dict[str, dict[str, list[int]]]:
         counts: dict[str, dict[str, list[int]]] = {}
