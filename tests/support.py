@@ -161,10 +161,9 @@ class Harness:
 
     def start(self, *arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
         """Start a command as a separate process."""
-        kept = {key: value for key, value in os.environ.items() if key not in _SETTINGS}
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *map(str, arguments)],
-            env={**kept, "PYTHONPATH": str(ROOT), **self.environ, **environ},
+            env={**outer_environ(), **self.environ, **environ},
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -177,6 +176,11 @@ class Harness:
 
 
 _SETTINGS = [name for name in os.environ if name.startswith(("UV_", "PIP_", "HARNESS_"))]
+
+
+def outer_environ() -> dict[str, str]:
+    """The environment of a command in a process of its own, without the settings of this machine's user."""
+    return {**{key: value for key, value in os.environ.items() if key not in _SETTINGS}, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
