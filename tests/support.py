@@ -125,7 +125,7 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache of the harness for the tests that don't inspect it."""
+    """One cache of the harness; a file whose tests look into it or damage it has a fixture of this name of its own."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -295,15 +295,17 @@ def interpreter(uv_cache: Path):
 
 
 @pytest.fixture
-def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, interpreter) -> Parts:
-    """Store, index, resolver, builder and prober with their own cache."""
-    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, interpreter) -> Parts:
+    """Store, index, resolver, builder and prober, with results of their own."""
+    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter, cache=cache)
 
 
-def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter) -> Parts:
-    """The parts that run a probe, with all their files in one folder."""
+def make_parts(
+    folder: Path, settings: PipSettings, uv_cache: Path, interpreter, *, cache: Path | None = None
+) -> Parts:
+    """The parts that run a probe, with all their files in one folder, except a `cache` that they share."""
     uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)})
-    workspace = Workspace(folder / "cache")
+    workspace = Workspace(cache or folder / "cache")
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(uv, interpreter, workspace)

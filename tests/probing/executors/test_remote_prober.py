@@ -74,6 +74,12 @@ def ran(job, outcome=Outcome.COMPLETED):
 
 
 @pytest.fixture
+def cache(tmp_path):
+    """An empty cache, in which a test sees what was built."""
+    return tmp_path / "cache"
+
+
+@pytest.fixture
 def over(parts, interpreter):
     """A prober over machines that have these GPUs."""
 
