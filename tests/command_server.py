@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+# What commands import late: most of them need it here.
+LATE = ("harness.api", "harness.bisection.evidence", "pypi_simple.html", "requests")
 
 
 class CommandServer:
@@ -58,7 +60,8 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _serve() -> None:
-    for module in ("harness.api", *(f"harness.cli.{found.name}" for found in pkgutil.iter_modules(_cli_folder()))):
+    commands = pkgutil.iter_modules([str(ROOT / "harness" / "cli")])
+    for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
         importlib.import_module(module)
     sys.path.remove(str(Path(__file__).parent))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -69,10 +72,6 @@ def _serve() -> None:
         _, status = os.waitpid(pid, 0)
         with contextlib.suppress(BrokenPipeError):
             print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
-
-
-def _cli_folder() -> list[str]:
-    return [str(ROOT / "harness" / "cli")]
 
 
 def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[str]) -> None:

@@ -30,7 +30,7 @@ def asked(planted, question):
 
 def test_nothing_runs_and_the_answer_is_the_same(planted, question):
     """Down to the lines."""
-    whole = ("bisect", *question, *RUN[:2], "--json")
+    whole = ("bisect", *question, *RUN[:2], "--confirm", "1", "--json")
     first, again = planted(*whole).json, planted(*whole).json
     assert first["probes"] > 0
     assert again["probes"] == again["culprit_probes"] == 0

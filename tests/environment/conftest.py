@@ -1,11 +1,5 @@
-"""These tests look into the cache and damage it, so each has its own."""
+"""These tests look into the cache and damage it."""
 
-from pathlib import Path
+from support import own_cache as cache
 
-import pytest
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """The cache of the harness for one test."""
-    return tmp_path / "cache"
+__all__ = ["cache"]

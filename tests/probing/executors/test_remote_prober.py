@@ -7,6 +7,7 @@ import gzip
 import pytest
 from attrs import define, evolve, field
 from support import SIGNED, repro_text
+from support import own_cache as cache  # noqa: F401 - a fixture
 
 from harness.errors import NoWorkers, UserMistake
 from harness.events import SILENT
@@ -71,12 +72,6 @@ def ran(job, outcome=Outcome.COMPLETED):
     device = probe.combination.device
     observation = Observation(job.key, outcome, "r", probe.repro.digest, device, lock=lock)
     return Result(observation, KINDS[0], A100.name if device is Device.CUDA else "", gzip.compress(b"hello\n"))
-
-
-@pytest.fixture
-def cache(tmp_path):
-    """An empty cache, in which a test sees what was built."""
-    return tmp_path / "cache"
 
 
 @pytest.fixture
