@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.narrowing import DeltaResult
+from harness.search.narrowing import NarrowingResult
 from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)
@@ -75,11 +75,11 @@ class DeltaDebugging(Generic[H]):
         return self._round.over
 
     @property
-    def result(self) -> DeltaResult[H]:
+    def result(self) -> NarrowingResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
         held = self._round.held
         tried = {change: self._verdict(held - {change}) for change in held}
-        return DeltaResult(
+        return NarrowingResult(
             minimal=held,
             is_minimal=all(verdict in (Verdict.GOOD, Verdict.SKIP) for verdict in tried.values()),
             unproven=frozenset(change for change, verdict in tried.items() if verdict is Verdict.SKIP),

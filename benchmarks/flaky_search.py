@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, LineSearch, Noise, Trial
+from harness.search import LineSearch, LineStatus, Noise, Trial
 
 Fails = Callable[[int, int], bool]  # release, attempt
 ONE_RUN = Noise(confirm=0)  # a plain bisection
@@ -44,7 +44,7 @@ def driven(search: LineSearch, fails: Callable[[Trial], bool]) -> Said:
         search.tell(asked[0], Verdict.BAD if fails(asked[0]) else Verdict.GOOD)
         runs += 1
     result = search.result
-    return Said(result.boundary[1] if result.status is BisectionStatus.FOUND and result.boundary else None, runs)
+    return Said(result.boundary[1] if result.status is LineStatus.FOUND and result.boundary else None, runs)
 
 
 def noisy(noise: Noise) -> Callable[[int, Fails], Said]:

@@ -34,17 +34,16 @@ from planted_packages import PACKAGES, Package
 from planting import MESSAGE, Case, Runner, plant
 from wheelhouse import Wheelhouse
 
-from harness.bisection.releases import investigate
+from harness.bisection.boundaries import answer_line
+from harness.bisection.releases import release_line
 from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note
-from harness.model import Device, Verdict
+from harness.model import Verdict
 from harness.model.culprit import Level
 from harness.probing import Prober
-from harness.probing.lanes import Lanes
-from harness.question.inquiry import Inquiry
-from harness.question.releases import make_plan
+from harness.question.question import Question
 from harness.question.repros import find_repro
 from harness.session import Session
 from harness.settings import Settings
@@ -153,16 +152,12 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
     prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
-    question = Inquiry("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
-    plan = make_plan(question, index=index, interpreter=interpreter, device=Device.CPU)
-    lanes = Lanes(1)
+    question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
     begun = time.monotonic()
-    try:
-        forks = _Forks()
-        session = Session(Settings(results=store.root), forks, store, index, interpreter, prober, ())
-        answer = investigate(session, plan, lanes)
-    finally:
-        lanes.close()
+    forks = _Forks()
+    one_lane = Settings(results=store.root, device="cpu", lanes=1)
+    session = Session(one_lane, forks, store, index, interpreter, prober, ())
+    answer = answer_line(session, question, release_line)
     seconds = time.monotonic() - begun
     outcome, named, detail = judged(case, answer)
     ddmin, exact = _ddmin(case, folder) if with_ddmin else (0, False)

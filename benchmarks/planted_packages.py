@@ -195,7 +195,7 @@ PACKAGES = (
         "inflection",
         "import inflection as i",
         (
-            "i.pluralize('octopus'), i.singularize('mice'), i.camelize('a_b_c'), i.underscore('HTMLParser'), i.ordinalize(11), i.titleize('x-men'), i.parameterize('Hello World!')",
+            "i.pluralize('octopus'), i.singularize('mice'), i.camelize('a_b_c'), i.underscore('HTMLParser'), i.ordinalize(11), i.titleize('x-men'), i.parameterize('Hello Snapshot!')",
         ),
     ),
     Package(

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from harness.bisection.both_ends import RATE_FAILURES, RATE_RUNS
 from harness.model.verdict import Verdict
-from harness.search import MOST_PASSES, BisectionStatus, LineSearch, Narrowing, Noise, Scan, passes_needed
+from harness.search import MOST_PASSES, LineSearch, LineStatus, Narrowing, Noise, Scan, passes_needed
 from harness.search.windows import stride_for
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
-NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+NAMED = (LineStatus.FOUND, LineStatus.FIXED)
 PASSES = 7  # runs of a bad end before nothing fails
 SCAN_DOUBT = 0.01  # of each change
 
@@ -96,7 +96,7 @@ def investigate_a_pair(number: int, seed: int) -> Ended:
     result = search.result
     end = (
         "none"
-        if result.status is not BisectionStatus.FOUND
+        if result.status is not LineStatus.FOUND
         else "right"
         if result.boundary == (first - 1, first)
         else "wrong"
@@ -155,7 +155,7 @@ def investigate_packages(number: int, seed: int) -> Ended:
             search.tell(asked[0], Verdict.BAD if fails(is_bad=is_bad) else Verdict.GOOD)
         result = search.result
         if is_flaky or not search.is_noisy:
-            if result.status is not BisectionStatus.FOUND:
+            if result.status is not LineStatus.FOUND:
                 return ended("none")
             right = named == guilty and result.boundary == (first - 1, first)
             return ended("right" if right else "wrong", 1 - (result.confidence or 0.0))

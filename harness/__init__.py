@@ -1,7 +1,7 @@
 """Reproduce a regression, bisect it over releases, and find what broke it.
 
 `harness.ask`, `harness.bisect`, `harness.history`, `harness.probe` and `harness.results` are the commands as functions;
-`Question`, `Policy` and `Settings` have their options; see `harness.api`. They are imported on first use, so that
+`Request`, `Policy` and `Settings` have their options; see `harness.api`. They are imported on first use, so that
 `import harness` itself is fast.
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from harness.api import history as history
     from harness.api import probe as probe
     from harness.api import results as results
-    from harness.question.question import Policy as Policy
-    from harness.question.question import Question as Question
+    from harness.question.request import Policy as Policy
+    from harness.question.request import Request as Request
     from harness.settings import Settings as Settings
 
 _PUBLIC = {
     **dict.fromkeys(("ask", "bisect", "history", "probe", "results"), "harness.api"),
-    **dict.fromkeys(("Policy", "Question"), "harness.question.question"),
+    **dict.fromkeys(("Policy", "Request"), "harness.question.request"),
     "Settings": "harness.settings",
 }
 

@@ -22,10 +22,10 @@ from harness.bisection import ask as asking
 from harness.bisection.showing import ShownAnswer
 from harness.events import SILENT, Reporter
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy, Question
 from harness.question.repros import chosen_repro, required_python
+from harness.question.request import Policy, Request
 from harness.question.single import Probed, executed, prepared_probe
-from harness.report.answer import keep_and_report
+from harness.report.answer import store_and_report
 from harness.session import local_session, open_session
 from harness.settings import Settings
 from harness.store import Store
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     from harness.probing.judge import Person
 
 
-def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> ShownAnswer:
+def ask(request: Request, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> ShownAnswer:
     """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
 
     Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
     `Interrupted` on Ctrl-C.
     """
-    return ShownAnswer.of(kept_answer(question, settings or Settings(), reporter)[0])
+    return ShownAnswer.of(reported_answer(request, settings or Settings(), reporter)[0])
 
 
-def kept_answer(
-    question: Question,
+def reported_answer(
+    request: Request,
     settings: Settings,
     reporter: Reporter,
     typed: Collection[Option] = (),
     person: Person | None = None,
 ) -> tuple[Answer, tuple[Path, ...]]:
     """Return an answer and the reports that were written; `typed` and `person` are those of `harness.bisection.ask`."""
-    answer = asking.ask(question, settings, reporter, typed, person)
-    return answer, keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
+    answer = asking.ask(request, settings, reporter, typed, person)
+    return answer, store_and_report(Store.opened(settings.results, settings.pass_env), answer)
 
 
 def bisect(  # noqa: PLR0913 - the arguments are the options of the command
@@ -83,10 +83,10 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`: `find_fix`, `prereleases`,
     `confirm` (a number of runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
     """
-    check_known("bisect()", policy, [one.name for one in fields(Policy)])
+    check_known("bisect()", policy, [part.name for part in fields(Policy)])
     chosen = ChosenProject(folder=Path(project) if project is not None else None)
-    question = Question(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
-    return ask(question, settings=settings, reporter=reporter)
+    request = Request(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
+    return ask(request, settings=settings, reporter=reporter)
 
 
 def history(
@@ -98,36 +98,36 @@ def history(
     until: str | None = None,
     settings: Settings | None = None,
     reporter: Reporter = SILENT,
-    **more: Any,
+    **options: Any,
 ) -> History:
     """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
 
     `since` and `until` are the oldest and newest version, by default the repro's older bound and the newest release.
-    `more` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`. Raises
-    the same errors as `bisect`.
+    `options` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`.
+    Raises the same errors as `bisect`.
     """
     from harness.bisection.history_scan import Range
 
     settings = settings or Settings()
-    check_known("history()", more, ["max_gap", "prereleases", "made"])
-    wanted = Range(since, until, more.pop("max_gap", None))
-    found, _ = kept_history(Question(subject, repro, run, policy=Policy(**more)), wanted, settings, reporter)
-    return found
+    check_known("history()", options, ["max_gap", "prereleases", "made"])
+    wanted = Range(since, until, options.pop("max_gap", None))
+    result, _ = reported_history(Request(subject, repro, run, policy=Policy(**options)), wanted, settings, reporter)
+    return result
 
 
-def kept_history(
-    question: Question, wanted: Range, settings: Settings, reporter: Reporter
+def reported_history(
+    request: Request, wanted: Range, settings: Settings, reporter: Reporter
 ) -> tuple[History, tuple[Path, ...]]:
     """Return a history and the pages that were written: the function behind `harness history`."""
     # Imported only here: an answer that is known needs no search.
     from harness.bisection import history_scan as scan
-    from harness.report.history import keep_history_report
+    from harness.report.history import store_history_report
 
-    required = required_python(question.repro, question.run, question.subject)
+    required = required_python(request.repro, request.run, request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
-        session, inquiry = asking.asked_in(session, question)
-        plan, found = scan.ask(session, inquiry, wanted)
-        return found, keep_history_report(session.store, plan, found)
+        session, question = asking.looked_up(session, request)
+        plan, result = scan.ask(session, question, wanted)
+        return result, store_history_report(session.store, plan, result)
 
 
 def probe(

@@ -35,7 +35,7 @@ class Trait(enum.StrEnum):
     """What a question may be, so that an option does not apply to it."""
 
     RELEASES = "releases of one package"
-    WORLDS = "two sets of packages"
+    PACKAGES = "two sets of packages"
     COMMITS = "commits"
     PYTHONS = "Pythons"
     SCRIPT = "a repro"
@@ -75,11 +75,11 @@ def option_field(
     *,
     group: OptionGroup,
     converter: Callable[[Any], Any] | None = None,
-    **more: Any,
+    **details: Any,
 ) -> Any:
-    """Return a field of a frozen value with its option; `more` are fields of `Option`."""
+    """Return a field of a frozen value with its option; `details` are fields of `Option`."""
     converter = converter or (as_path if group is OptionGroup.RESULTS else as_tuple if default == () else None)
-    return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **more)})
+    return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **details)})
 
 
 _TEXT, _NUMBER, _WHOLE = instance_of(str), instance_of((int, float)), instance_of(int)
@@ -105,14 +105,14 @@ def with_types(kind: type, fields: list[Attribute[Any]]) -> list[Attribute[Any]]
         except TypeError as error:
             raise UserMistake(f"{kind.__name__}: {error.args[0]}") from error
 
-    return [one.evolve(validator=check) if str(one.type) in _VALIDATORS else one for one in fields]
+    return [part.evolve(validator=check) if str(part.type) in _VALIDATORS else part for part in fields]
 
 
 def check_between(name: str, value: float | None, low: float, high: float = float("inf")) -> None:
     """Check that a number, if there is one, lies between two bounds. Raises `UserMistake`."""
     if value is not None and not low <= value <= high:
-        told = f"at least {low:g}" if high == float("inf") else f"between {low:g} and {high:g}"
-        raise UserMistake(f"{name} is {told}, not {value!r}")
+        range_in_words = f"at least {low:g}" if high == float("inf") else f"between {low:g} and {high:g}"
+        raise UserMistake(f"{name} is {range_in_words}, not {value!r}")
 
 
 def check_choice(name: str, value: str | None, choices: Collection[str]) -> None:

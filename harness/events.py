@@ -24,8 +24,8 @@ def run_label(name: str, attempt: int) -> str:
 
 def repetition_of(label: str) -> str | None:
     """The name of the candidate that a label says is run again, None for a first run."""
-    found = _REPETITION.fullmatch(label)
-    return found[1] if found is not None else None
+    match = _REPETITION.fullmatch(label)
+    return match[1] if match is not None else None
 
 
 _REPETITION = re.compile(r"(.+) \(run \d+\)")

@@ -6,14 +6,17 @@ replaces folders and addresses of this machine.
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import html
 import json
 import re
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import unquote
 
 import attrs
 from attrs import field, frozen
@@ -22,8 +25,9 @@ T = TypeVar("T")
 
 _SECRET = "<secret>"  # noqa: S105 - the placeholder for a secret
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
-_SHORTEST_SECRET = 8
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|AUTH", re.IGNORECASE)
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t"}  # of their escapes
+_SHORTEST_SECRET, _SHORTEST_PASSWORD = 8, 6
 
 # Installed files are shown relative to site-packages, wherever the environment is.
 _INSTALLED = re.compile(r"(?<![\w.])/(?:[^\s\"'`()<>:,;]+/)?(?:site|dist)-packages(?=/)")
@@ -34,6 +38,7 @@ _HOME = re.compile(
 # All repetitions are bounded: a log may be a single word of many megabytes.
 _SCHEME = r"\b([a-z][a-z0-9+.-]{0,30}://)"
 _USER = r"(?!git@)[^\s/\\\"'`<>]{1,4000}@"
+_PASSWORD_IN_URL = re.compile(r"://[^\s:/@]{0,4000}:([^\s/@]{1,4000})@")
 _USER_IN_URL = re.compile(_SCHEME + _USER, re.IGNORECASE)
 _CREDENTIALS = re.compile(rf"{_SCHEME}(?:<secret>@|{_USER})[^\s\\\"'`<>)\]]+", re.IGNORECASE)
 # Tokens with a recognisable format. A text cut short by an ellipsis may contain the start of one.
@@ -62,14 +67,49 @@ class Private:
 
 
 def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Map the values of these variables to placeholders; short values (0, true) are not secrets."""
+    """Map the values of these variables to placeholders, also their lines, and the passwords in their addresses.
+
+    Short values (0, true) are not secrets.
+    """
     values = [environ.get(name, "") for name in names]
-    return {value: _SECRET for value in values if len(value) >= _SHORTEST_SECRET}
+    secrets = dict.fromkeys(value for value in values if len(value) >= _SHORTEST_SECRET)
+    for value in values:
+        secrets |= dict.fromkeys(_parts(value))
+    return dict.fromkeys(secrets, _SECRET)
 
 
 def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """Map the values of all variables with secret-sounding names, and of those passed to runs, to placeholders."""
-    return passed_secrets(environ, {name for name in environ if _SECRET_NAME.search(name)} | set(pass_env))
+    """Map to placeholders what is secret in all variables.
+
+    These are the values of those with secret-sounding names and of those passed to runs, and passwords in addresses.
+    """
+    passwords = {password for value in environ.values() for password in _passwords(value)}
+    named = {name for name in environ if SECRET_NAME.search(name)}
+    return dict.fromkeys(passwords, _SECRET) | passed_secrets(environ, named | set(pass_env))
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield the parts of a secret that are secret alone (lines, passwords, texts of JSON), and its encodings."""
+    if len(value) >= _SHORTEST_SECRET:
+        yield base64.b64encode(value.encode(errors="replace")).decode()
+        yield value.encode(errors="replace").hex()
+    lines = [line.strip() for line in value.splitlines()]
+    for line in lines if len(lines) > 1 else [value.strip()]:
+        if len(line) >= _SHORTEST_SECRET and not line.startswith("-----"):
+            yield line
+    yield from _passwords(value)
+    if value.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            texts = {name: text for name, text in json.loads(value).items() if isinstance(text, str)}
+            yield from passed_secrets(texts, filter(SECRET_NAME.search, texts))
+
+
+def _passwords(value: str) -> Iterator[str]:
+    """Yield the passwords of the addresses in a text, as written and decoded."""
+    for match in _PASSWORD_IN_URL.finditer(value):
+        if len(match[1]) >= _SHORTEST_PASSWORD:
+            yield match[1]
+            yield unquote(match[1])
 
 
 def write_traceback(error: BaseException, known: Mapping[str, str]) -> str:
@@ -85,9 +125,44 @@ def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
     """Replace credentials in URLs, the values in `known`, private keys, and tokens with a recognisable format."""
     text = _USER_IN_URL.sub(rf"\1{_SECRET}@", text)
     for literal, label in sorted((known or {}).items(), key=lambda pair: -len(pair[0])):
-        for form in dict.fromkeys((literal, json.dumps(literal)[1:-1], quote(literal, safe=""))):
-            text = text.replace(form, label)
+        text = _without(literal, label, text)
     return _without_tokens(text)
+
+
+def _without(literal: str, label: str, text: str) -> str:
+    """Replace a text in all its forms: as it is, quoted by Python, JSON or a shell, once or more, or in an address."""
+    if literal.isascii() and literal.isalnum():
+        return text.replace(literal, label)
+    return _forms(literal).sub(lambda _: label, text)
+
+
+@lru_cache(maxsize=1024)
+def _forms(literal: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_forms_of, literal)))
+
+
+@lru_cache(maxsize=4096)
+def _forms_of(character: str) -> str:
+    """A pattern of the ways in which quoting writes a character."""
+    if character.isascii() and character.isalnum():
+        return character
+    encoded = character.encode("utf-8", "replace")
+    forms = [rf"\\{{0,8}}{re.escape(character)}", "".join(f"%(?i:{byte:02x})" for byte in encoded)]
+    forms += ["".join(rf"\\{{1,8}}x(?i:{byte:02x})" for byte in encoded)]
+    if character in _LETTERS:
+        forms.append(rf"\\{{1,8}}{_LETTERS[character]}")
+    elif character == "\\":
+        forms.append(r"\\{1,16}")
+    elif character == " ":
+        forms.append(r"\+")
+    if not character.isascii():
+        code = ord(character)
+        forms += [rf"\\{{1,8}}(?i:x{code:02x}|u{code:04x}|U{code:08x})"]
+        units = character.encode("utf-16-be", "replace").hex()
+        forms += ["".join(rf"\\{{1,8}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))]
+    elif html.escape(character) != character:
+        forms.append(html.escape(character))
+    return f"(?:{'|'.join(forms)})"
 
 
 def _without_tokens(text: str) -> str:
@@ -102,12 +177,12 @@ def redact(text: str, private: Private = Private()) -> str:
     text = _CREDENTIALS.sub(r"\1<address with credentials>", text)
     known = sorted(private.replacements.items(), key=lambda pair: -len(pair[0]))
     for literal, label in known:
-        if not literal.startswith("/"):
-            text = text.replace(literal, label)
+        if label == _SECRET or not literal.startswith("/"):
+            text = _without(literal, label, text)
     text = _without_tokens(text)
     text = _INSTALLED.sub("<site-packages>", text)
     for literal, label in known:
-        if literal.startswith("/"):
+        if literal.startswith("/") and label != _SECRET:
             text = re.sub(rf"(?<![\w.-]){re.escape(literal)}(?![\w-])", label, text)
     text = _STDLIB.sub("<python>", text)
     return _HOME.sub("<home>", text)
@@ -128,5 +203,5 @@ def everywhere(value: Any, kind: type[T], change: Callable[[T], T]) -> Any:
         return type(value)(everywhere(item, kind, change) for item in value)
     if attrs.has(type(value)):
         parts = attrs.fields(type(value))
-        return attrs.evolve(value, **{one.name: everywhere(getattr(value, one.name), kind, change) for one in parts})
+        return attrs.evolve(value, **{part.name: everywhere(getattr(value, part.name), kind, change) for part in parts})
     return value

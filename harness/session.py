@@ -95,11 +95,11 @@ class Session:
         By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for a
         script on the CPU whose verdict can't depend on speed.
         """
-        asked = 1 if self.person is not None else self.settings.lanes
+        wanted = 1 if self.person is not None else self.settings.lanes
         if self.remote is None:
-            return asked or _local_lanes(device, repro)
+            return wanted or _local_lanes(device, repro)
         slots = self.remote.slots(device)
-        return min(asked or slots, slots)
+        return min(wanted or slots, slots)
 
     def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
@@ -111,10 +111,10 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
 
     Raises `UserMistake` if no such Python is found.
     """
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    sandbox, rights = _sandbox(settings, reporter)
+    sandbox, rights = _sandbox(settings, reporter, workspace)
     uv = Uv(pip, extra_environment=_torch_backend(settings), sandbox=sandbox)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
@@ -149,10 +149,10 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
 
 def at_python(session: Session, python: str) -> Session:
     """Return the session with another Python of this machine. Raises `UserMistake` if there is none."""
-    here = session.local
-    interpreter = find_interpreter(python, here.builder.uv)
-    builder = evolve(here.builder, interpreter=interpreter)
-    prober = evolve(here, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
+    local = session.local
+    interpreter = find_interpreter(python, local.builder.uv)
+    builder = evolve(local.builder, interpreter=interpreter)
+    prober = evolve(local, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 
@@ -184,7 +184,7 @@ def joined(session: Session) -> Iterator[Session]:
         yield evolve(session, remote=RemoteProber.over(executor, session.local, session.reporter))
 
 
-def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:
+def _sandbox(settings: Settings, reporter: Reporter, workspace: Workspace) -> tuple[Sandbox | None, str]:
     """The sandbox of all runs, and a word for what the user allows them beyond it ("" for nothing).
 
     Raises `UserMistake` if a required sandbox does not work.
@@ -192,7 +192,7 @@ def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, st
     mode = SandboxMode.of(os.environ, settings.sandbox)
     # An option is part of the question, so it needs a new run; the variable only describes the machine.
     rights = "unsandboxed" if settings.sandbox == SandboxMode.OFF else "network" if settings.network else ""
-    return choose(mode, network=settings.network, reporter=reporter), rights
+    return choose(mode, network=settings.network, reporter=reporter, hidden=(workspace.root,)), rights
 
 
 def _local_lanes(device: Device, repro: Repro | None) -> int:

@@ -43,18 +43,18 @@ def results_folder() -> Path:
     """
     if named := os.environ.get("HARNESS_RESULTS"):
         return Path(named)
-    here = Path.cwd()
+    start = Path.cwd()
     root = None
-    for folder in (here, *here.parents):
-        if folder == Path.home() and folder != here:
+    for folder in (start, *start.parents):
+        if folder == Path.home() and folder != start:
             break
-        if (found := _results_in(folder)) is not None:
-            return _from_here(found, here)
+        if (own := _results_in(folder)) is not None:
+            return _relative(own, start)
         if root is None and any((folder / name).exists() for name in _PROJECT_FILES):
             root = folder
         if (folder / ".git").exists():
             break
-    return _from_here((root or here) / OWN_FOLDER, here)
+    return _relative((root or start) / OWN_FOLDER, start)
 
 
 def _results_in(folder: Path) -> Path | None:
@@ -66,8 +66,8 @@ def _results_in(folder: Path) -> Path | None:
     return own if own.is_dir() else None
 
 
-def _from_here(folder: Path, here: Path) -> Path:
-    return Path(os.path.relpath(folder, here))
+def _relative(folder: Path, start: Path) -> Path:
+    return Path(os.path.relpath(folder, start))
 
 
 @frozen(kw_only=True, field_transformer=with_types)
@@ -111,7 +111,7 @@ class Settings:
         "--as-of",
         "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
-        not_for=(Trait.WORLDS,),
+        not_for=(Trait.PACKAGES,),
     )
     device: str = _question(
         "auto", "--device", "Where the repro runs.", choices=("auto", "cpu", "cuda", "emulated"), shown_default=True
@@ -212,14 +212,14 @@ class Settings:
             is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
             default = results_folder() if option.group is OptionGroup.RESULTS else setting.default
             if (is_asked or option.group is OptionGroup.RESULTS) and value != default:
-                for one in value if isinstance(value, tuple) else (value,):
-                    words += [option.flag] if value is True else [option.flag, str(one)]
+                for item in value if isinstance(value, tuple) else (value,):
+                    words += [option.flag] if value is True else [option.flag, str(item)]
         return tuple(map(shlex.quote, words))
 
     @staticmethod
     def words_of(typed: Iterable[str], *groups: OptionGroup) -> tuple[str, ...]:
         """The words of `typed` that are options of these groups, or that name the results folder."""
-        found, words = list[str](), iter(typed)
+        chosen, words = list[str](), iter(typed)
         options = {setting.metadata["option"].flag: setting for setting in fields(Settings)}
         for word in words:
             setting = options.get(word)
@@ -227,8 +227,8 @@ class Settings:
                 continue
             value = [] if setting.default is False else [next(words, "")]
             if setting.metadata["option"].group in (*groups, OptionGroup.RESULTS):
-                found += [word, *value]
-        return tuple(found)
+                chosen += [word, *value]
+        return tuple(chosen)
 
     @property
     def buildable(self) -> tuple[str, ...]:

@@ -146,8 +146,8 @@ class Store:
         if log:
             with self._disk():
                 write_whole(path, log)
-        kept = evolve(observation, log=path.relative_to(self.root).as_posix() if log else "")
-        return self.put(kept)
+        own = evolve(observation, log=path.relative_to(self.root).as_posix() if log else "")
+        return self.put(own)
 
     def get_resolution(self, key: str) -> Resolution | None:
         """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
@@ -160,8 +160,8 @@ class Store:
         """
         if resolution.lock is None and not is_lasting(resolution.words):
             return
-        told = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
-        self._write(self.root / "locks" / f"{key}.json", json.dumps(as_record(told, SCHEMA), indent=1))
+        hidden = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
+        self._write(self.root / "locks" / f"{key}.json", json.dumps(as_record(hidden, SCHEMA), indent=1))
 
     def forget_resolution(self, key: str) -> None:
         """Remove the resolver's answer, because it can't be installed. Raises `NoSpace`."""
@@ -212,13 +212,13 @@ class Store:
 
     def observations(self) -> Iterator[Observation]:
         """Every observation, the oldest first."""
-        found = self.records("observations/*", Observation, SCHEMA)
-        yield from sorted(found, key=lambda observation: (observation.started, observation.key))
+        records = self.records("observations/*", Observation, SCHEMA)
+        yield from sorted(records, key=lambda observation: (observation.started, observation.key))
 
     def records(self, folder: str, kind: type[_T], schema: int) -> list[_T]:
         """The values of the records in a folder; those that can't be read, or have another schema, are skipped."""
-        found = (read_record(path, kind, schema) for path in self.root.glob(f"{folder}/*.json"))
-        return [one for one in found if one is not None]
+        records = (read_record(path, kind, schema) for path in self.root.glob(f"{folder}/*.json"))
+        return [record for record in records if record is not None]
 
     def frame(self) -> pd.DataFrame:
         """The observations as a table: one row each, with columns for distributions, parameters and metrics."""

@@ -18,7 +18,7 @@ from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
-from harness.bisection.answer import Answer, Asked, Failure, Status
+from harness.bisection.answer import Answer, Failure, QuestionRecord, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import SILENT, Event, Judged, Note, Reporter, Started
@@ -310,7 +310,7 @@ def processes_below(folder: Path) -> list[psutil.Process]:
 def make_answer(subject: str = "shop", **parts: Any) -> Answer:
     """An answer about one failure and, if its status is a change, one culprit; for `parts` see `changed`."""
     failure = Failure((), None, Status.FOUND, (Culprit(Boundary(Change(subject, None, None))),))
-    return changed(Answer(Asked(subject, Repro("step", "d")), Status.FOUND, failures=(failure,)), **parts)
+    return changed(Answer(QuestionRecord(subject, Repro("step", "d")), Status.FOUND, failures=(failure,)), **parts)
 
 
 def changed(answer: Answer, **parts: Any) -> Answer:

@@ -115,7 +115,7 @@ def test_the_package_says_that_it_has_types():
         (lambda: Settings(network="yes"), "network"),
         (lambda: harness.Policy(flaky="no"), "flaky"),
         (lambda: harness.Policy(confirm="3"), "confirm"),
-        (lambda: harness.Question(run=["pytest"]), "run"),
+        (lambda: harness.Request(run=["pytest"]), "run"),
         (lambda: harness.bisect(3), "subject"),
         (lambda: harness.bisect("x", good=4.5), "good"),
         (lambda: harness.bisect("x", confidence="high"), "confidence"),
@@ -135,7 +135,7 @@ def test_a_wrong_type_is_named_in_one_sentence(call, name):
         (lambda: Settings(timeout=float("inf")), "Settings(timeout=...) is between 1 and 604800, not inf"),
         (lambda: Settings(device="gpu"), "Settings(device=...) takes 'auto', 'cpu', 'cuda' or 'emulated', not 'gpu'"),
         (lambda: harness.Policy(confirm=99), "Policy(confirm=...) is between 0 and 20, not 99"),
-        (lambda: harness.Question(depth="lines"), "depth takes a level, not 'lines'"),
+        (lambda: harness.Request(depth="lines"), "depth takes a level, not 'lines'"),
         (lambda: harness.bisect("x", lanes=2), "bisect() takes no argument 'lanes'"),
         (lambda: harness.history("x", gap=2), "history() takes no argument 'gap'"),
     ],
@@ -164,4 +164,4 @@ def test_every_public_name_is_documented_with_its_arguments():
         assert not missing, (name, missing)
 
 
-_UNDERSTOOD = ("settings", "reporter", "question")
+_UNDERSTOOD = ("settings", "reporter", "request")

@@ -17,7 +17,7 @@ from attrs import frozen
 from harness.environment import Workspace, read_pip_settings
 from harness.environment.workspace import Location
 from harness.model import Device
-from harness.question.inquiry import Inquiry
+from harness.question.question import Question
 from harness.question.releases import make_plan
 from harness.question.repros import find_repro
 from harness.session import local_session
@@ -89,7 +89,7 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     for name in _UNWANTED:
         os.environ.pop(name, None)
     session = local_session(Settings(results=place.results))
-    question = Inquiry(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
+    question = Question(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=Device.CPU)
     signature = plan.repro.signature
     if plan.bad is None or signature is None or signature.message is None:

@@ -45,8 +45,8 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return f"To look at pre-releases too: {base} --find-fix --bad {answer.steps[-1].release} --pre"
         case Status.NOT_A_REGRESSION | Status.INCONCLUSIVE:
             failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
-            found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
-            missing = advice_on_missing(one[1] for one in found if one is not None)
+            matches = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
+            missing = advice_on_missing(match[1] for match in matches if match is not None)
             missing = missing or _advice_on_files(answer, plan.question.repro)
             if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
                 return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
@@ -58,8 +58,8 @@ def _advice_on_files(answer: Answer, repro: Repro) -> str:
     """Advise how runs of a command without a project can have the files of this folder, "" if they do not lack any."""
     if not repro.argv or repro.project:
         return ""
-    found = (match[1] for step in answer.steps if (match := _NO_FILE.search(step.reason)))
-    lacking = [name for name in dict.fromkeys(found) if not Path(name).is_absolute() and Path(name).exists()]
+    names = (match[1] for step in answer.steps if (match := _NO_FILE.search(step.reason)))
+    lacking = [name for name in dict.fromkeys(names) if not Path(name).is_absolute() and Path(name).exists()]
     return f"Runs do not have {listed(lacking)}; --project . gives them a copy of this folder." if lacking else ""
 
 
@@ -104,15 +104,15 @@ def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, 
 
     `declared` has the requirement and the file of the project that declares it, by module.
     """
-    found = dict.fromkeys(modules)
-    if not found:
+    missing = dict.fromkeys(modules)
+    if not missing:
         return ""
     known = dict(declared or {})
-    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in found]
-    options = " ".join(f"--with {one}" if re.fullmatch(r"[\w.-]+", one) else f"--with '{one}'" for one in wanted)
-    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in found if known.get(name, ("", ""))[1]]
-    note = "; ".join(places) if len(places) == len(found) else "a package may be called otherwise"
-    return f"Not installed: {listed(found)}. {options} adds what is missing; {note}."
+    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in missing]
+    options = " ".join(f"--with {text}" if re.fullmatch(r"[\w.-]+", text) else f"--with '{text}'" for text in wanted)
+    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in missing if known.get(name, ("", ""))[1]]
+    note = "; ".join(places) if len(places) == len(missing) else "a package may be called otherwise"
+    return f"Not installed: {listed(missing)}. {options} adds what is missing; {note}."
 
 
 def install_missing(repro: Repro, runs: Iterable[Observation], tests: Collection[str] | None = None) -> str:
@@ -124,10 +124,10 @@ def install_missing(repro: Repro, runs: Iterable[Observation], tests: Collection
 def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
     """Yield the top-level modules that a run, or only these tests of it, could not import."""
     of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
-    for raised in raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
-        for one in raised.chain():
-            is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
-            named = _NO_MODULE.search(one.message) if is_import else None
+    for raised in raised_in(run) if tests is None else [exception for exception in of_tests if exception is not None]:
+        for exception in raised.chain():
+            is_import = exception.name == "ModuleNotFoundError" or "ModuleNotFoundError" in exception.message
+            named = _NO_MODULE.search(exception.message) if is_import else None
             if named is not None and "." not in named[1]:
                 yield named[1]
 
@@ -150,9 +150,9 @@ def advice_on_limits(limits: Sequence[str]) -> str:
     """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
     if not limits:
         return ""
-    told = f"The project's own requirements hold back newer releases: {listed(limits)}"
+    sentence = f"The project's own requirements hold back newer releases: {listed(limits)}"
     pinned = [text for text in limits if "==" in text]
     others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
     ways = ["--unpin ignores exact pins"] if pinned else []
     ways += [f"{' '.join(f'--with {name}' for name in others)} takes the newest"] if others else []
-    return f"{told} ({', '.join(ways)})."
+    return f"{sentence} ({', '.join(ways)})."

@@ -18,8 +18,8 @@ from harness.model.verdict import Step
 from harness.redact import everywhere
 
 if TYPE_CHECKING:
-    from harness.question.inquiry import Scope
-    from harness.question.question import End
+    from harness.question.question import Scope
+    from harness.question.request import End
 
 
 SCHEMA = 4
@@ -64,8 +64,8 @@ class Failure:
 
 
 @frozen
-class Asked:
-    """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
+class QuestionRecord:
+    """The question as an answer keeps it. `requirements` and `holds` were asked for besides the subject.
 
     `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
     the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
@@ -88,10 +88,10 @@ class Asked:
     files: dict[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> Asked:
-        """Return the question of a search between two ends; `more` are the fields that its scope does not say."""
+    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **others: Any) -> QuestionRecord:
+        """Return the question of a search between two ends; `others` are the fields that its scope does not say."""
         repro = scope.repro
-        asked = cls(
+        record = cls(
             scope.subject,
             repro.without_copies,
             scope.device.value,
@@ -102,7 +102,7 @@ class Asked:
             find_fix=scope.policy.find_fix,
             copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
         )
-        return evolve(asked, **more)
+        return evolve(record, **others)
 
 
 _NOWHERE = Boundary(Change("", None, None))
@@ -156,7 +156,7 @@ class Answer:
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
 
-    asked: Asked
+    asked: QuestionRecord
     status: Status
     sentence: str = ""
     failures: tuple[Failure, ...] = ()
@@ -170,11 +170,11 @@ class Answer:
     @property
     def culprits(self) -> tuple[Culprit, ...]:
         """The culprits of all failures, each once."""
-        found: dict[tuple[str, str | None], Culprit] = {}
+        culprits: dict[tuple[str, str | None], Culprit] = {}
         for failure in self.failures:
             for culprit in failure.culprits:
-                found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
-        return tuple(found.values())
+                culprits.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
+        return tuple(culprits.values())
 
     @property
     def guilty_changes(self) -> tuple[Change, ...]:
@@ -212,11 +212,11 @@ class Answer:
         """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
         if len(self.culprits) < 2:
             return (self,)
-        found = []
+        parts = []
         for culprit in self.culprits:
-            failure = next(one for one in self.failures if culprit in one.culprits)
-            found.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
-        return tuple(found)
+            failure = next(failure for failure in self.failures if culprit in failure.culprits)
+            parts.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
+        return tuple(parts)
 
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""

@@ -28,11 +28,11 @@ from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
 from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
-from harness.question.inquiry import Inquiry, unbounded
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import EndKind, Ends, Question, QuestionKind, kind_of, refuse_meaningless
+from harness.question.question import Question, unbounded
 from harness.question.repros import required_python, similar_package, typed_words
+from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.redact import everywhere
 from harness.session import Session, at_python, open_session
 from harness.store import as_record, read_record
@@ -50,7 +50,7 @@ _RECORD = 7  # schema of kept answers
 
 
 def ask(
-    question: Question,
+    request: Request,
     settings: Settings,
     reporter: Reporter = SILENT,
     typed: Collection[Option] = (),
@@ -60,55 +60,55 @@ def ask(
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
-    kind, ends = kind_of(question, settings)
-    refuse_meaningless(question, settings, kind, ends, typed)
-    if question.policy.ask and person is None:
+    kind, ends = kind_of(request, settings)
+    refuse_meaningless(request, settings, kind, ends, typed)
+    if request.policy.ask and person is None:
         raise UserMistake("--ask needs a terminal at which you judge each run")
-    subject = None if kind is QuestionKind.PYTHONS else question.subject
-    required = required_python(question.repro, question.run, subject) if kind is not QuestionKind.PYTHONS else None
+    subject = None if kind is QuestionKind.PYTHONS else request.subject
+    required = required_python(request.repro, request.run, subject) if kind is not QuestionKind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
-        return ask_in(evolve(session, person=person) if question.policy.ask else session, question)
+        return ask_in(evolve(session, person=person) if request.policy.ask else session, request)
 
 
-def ask_in(session: Session, question: Question) -> Answer:
+def ask_in(session: Session, request: Request) -> Answer:
     """Answer a question with an open session. Raises as `ask` does."""
-    kind, ends = kind_of(question, session.settings)
+    kind, ends = kind_of(request, session.settings)
     if kind is QuestionKind.PYTHONS:
         from harness.bisection.pythons import ask_pythons
 
         begun = time.monotonic()
-        answer = ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+        answer = ask_pythons(session, request, lambda at_python: looked_up(at_python, request, kind)[1])
         effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
         return evolve(answer, sentence=sentence_of(answer), effort=effort)
-    session, inquiry = asked_in(session, question, kind, ends)
+    session, question = looked_up(session, request, kind, ends)
 
-    def with_python(python: str) -> tuple[Session, Inquiry]:
+    def with_python(python: str) -> tuple[Session, Question]:
         other = at_python(session, python)
-        return other, inquiry_of(other, question, *kind_of(question, other.settings))
+        return other, question_of(other, request, *kind_of(request, other.settings))
 
     is_free = session.settings.python is None and session.remote is None
-    return ask_inquiry(session, inquiry, kind, with_python if is_free else None)
+    return answer_question(session, question, kind, with_python if is_free else None)
 
 
-def ask_inquiry(
+def answer_question(
     session: Session,
-    inquiry: Inquiry,
+    question: Question,
     kind: QuestionKind,
-    with_python: Callable[[str], tuple[Session, Inquiry]] | None = None,
+    with_python: Callable[[str], tuple[Session, Question]] | None = None,
 ) -> Answer:
     """Answer a question with what it names looked up, of any kind except Pythons.
 
     Where nothing is found it is asked again: without the project's own bounds, or `with_python`, which looks the
     question up with another Python of this machine. Raises as `ask` does.
     """
-    store, place = session.store, _place_of(session, inquiry, kind)
+    store, place = session.store, _place_of(session, question, kind)
     if (answer := _known(store, place)) is not None:
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
-    answer, retry = _searched(session, inquiry, kind)
+    answer, retry = _searched(session, question, kind)
     if retry.limits:
-        answer = _without_limits(session, inquiry, answer, retry.limits)
+        answer = _without_limits(session, question, answer, retry.limits)
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
@@ -116,25 +116,27 @@ def ask_inquiry(
     return answer
 
 
-def _searched(session: Session, inquiry: Inquiry, kind: QuestionKind) -> tuple[Answer, Retry]:
+def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
     """Search once, and word the answer; also returns how to ask again."""
     begun, retry = time.monotonic(), Retry()
     # A search is imported only when it runs: an answer that is known needs none.
-    with names_meant(inquiry):
+    with names_meant(question):
         match kind:
             case QuestionKind.COMMITS:
-                from harness.bisection.commits import ask_commits
+                from harness.bisection.boundaries import answer_line
+                from harness.bisection.commits import commit_line
 
-                answer = ask_commits(session, inquiry)
-            case QuestionKind.WORLDS:
+                answer = answer_line(session, question, commit_line)
+            case QuestionKind.PACKAGES:
                 from harness.bisection.flow import ask_between
 
-                answer, retry = ask_between(session, inquiry)
+                answer, retry = ask_between(session, question)
             case _:
-                from harness.bisection.releases import ask_releases
+                from harness.bisection.boundaries import answer_line
+                from harness.bisection.releases import release_line
 
-                answer = ask_releases(session, inquiry)
-    if inquiry.policy.ask:
+                answer = answer_line(session, question, release_line)
+    if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:
         from harness.bisection.evidence import with_evidence
@@ -142,140 +144,142 @@ def _searched(session: Session, inquiry: Inquiry, kind: QuestionKind) -> tuple[A
         answer = with_evidence(answer, session.prober)
     answer = evolve(answer, effort=evolve(answer.effort, wall_s=time.monotonic() - begun))
     answer = evolve(answer, sentence=sentence_of(answer))
-    if files := other_step(session, inquiry):
+    if files := other_step(session, question):
         sentence = f"{answer.sentence} {sentence_about(files)}"
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
     return answer, retry
 
 
 def _with_another_python(
-    session: Session, with_python: Callable[[str], tuple[Session, Inquiry]], answer: Answer, day: str, python: str
+    session: Session, with_python: Callable[[str], tuple[Session, Question]], answer: Answer, day: str, python: str
 ) -> Answer:
     """Ask again with an older Python of this machine, for which packages of an earlier day can be installed."""
     why = f"Python {session.interpreter.minor} can't go back to {day}, Python {python} can"
     session.reporter.report(Note(f"{why}: asked again with it"))
 
     def again() -> Answer:
-        return _searched(*with_python(python), QuestionKind.WORLDS)[0]
+        return _searched(*with_python(python), QuestionKind.PACKAGES)[0]
 
-    found = _asked_again(again, answer, f"with Python {python}", advice="")
-    notes = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
-    return evolve(found, notes=(*found.notes, *notes))
+    retried = _retried(again, answer, f"with Python {python}", advice="")
+    notes = (f"{why}: this is the answer for Python {python}",) if retried.culprits else ()
+    return evolve(retried, notes=(*retried.notes, *notes))
 
 
-def _without_limits(session: Session, inquiry: Inquiry, answer: Answer, limits: tuple[str, ...]) -> Answer:
+def _without_limits(session: Session, question: Question, answer: Answer, limits: tuple[str, ...]) -> Answer:
     """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
     named = listed(limits)
     session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
     names = tuple(unbounded(text) for text in limits)
-    typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
-    free = evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed)
+    typed = (*question.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
+    free = evolve(question, with_=(*question.with_, *names), typed=typed)
 
     def again() -> Answer:
-        return _searched(session, free, QuestionKind.WORLDS)[0]
+        return _searched(session, free, QuestionKind.PACKAGES)[0]
 
-    found = _asked_again(again, answer, f"without {named}", advice=answer.advice)
-    lifted = limits if found.failures else ()
-    found = evolve(found, comparison=evolve(found.comparison, lifted=lifted))
-    return evolve(found, sentence=sentence_of(found))
+    retried = _retried(again, answer, f"without {named}", advice=answer.advice)
+    lifted = limits if retried.failures else ()
+    retried = evolve(retried, comparison=evolve(retried.comparison, lifted=lifted))
+    return evolve(retried, sentence=sentence_of(retried))
 
 
-def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
+def _retried(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
     """Return another answer if it has failures, else the first one with what came of it, and `advice`."""
     try:
-        found = again()
+        retried = again()
     except UserMistake as error:
         return evolve(answer, notes=(*answer.notes, f"{how} it can't be run: {error}"))
-    if found.culprits or (found.failures and not answer.failures):
-        probes, wall_s = answer.effort.probes + found.effort.probes, answer.effort.wall_s + found.effort.wall_s
-        return evolve(found, effort=evolve(found.effort, probes=probes, wall_s=wall_s))
-    outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
+    if retried.culprits or (retried.failures and not answer.failures):
+        probes, wall_s = answer.effort.probes + retried.effort.probes, answer.effort.wall_s + retried.effort.wall_s
+        return evolve(retried, effort=evolve(retried.effort, probes=probes, wall_s=wall_s))
+    outcome = "nothing fails" if retried.status is Status.NO_FAILURE else "no regression was found"
     return evolve(answer, advice=advice, notes=(*answer.notes, f"{how}: {outcome} either"))
 
 
-def command_of(session: Session, question: Question, ends: Ends | None = None) -> ChosenCommand:
+def command_of(session: Session, request: Request, ends: Ends | None = None) -> ChosenCommand:
     """Return what runs: a repro, or a command in a fresh copy of its project. Raises `UserMistake` and `BadRepro`."""
-    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
-    project = question.project
+    projects = Projects(
+        session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
+    )
+    project = request.project
     if ends is not None and ends.good is not None and ends.good.moment is not None:
         project = evolve(project, good_day=ends.good.moment.isoformat())
-    return chosen_command(question.repro, question.run, question.subject, session.settings, project, projects)
+    return chosen_command(request.repro, request.run, request.subject, session.settings, project, projects)
 
 
-def asked_in(
-    session: Session, question: Question, kind: QuestionKind = QuestionKind.RELEASES, ends: Ends | None = None
-) -> tuple[Session, Inquiry]:
+def looked_up(
+    session: Session, request: Request, kind: QuestionKind = QuestionKind.RELEASES, ends: Ends | None = None
+) -> tuple[Session, Question]:
     """Look up what a question names, and make or fetch the files that its runs read.
 
     Raises `UserMistake` and `BadRepro`.
     """
-    return with_files(session, inquiry_of(session, question, kind, ends))
+    return with_files(session, question_of(session, request, kind, ends))
 
 
-def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: Ends | None) -> Inquiry:
+def question_of(session: Session, request: Request, kind: QuestionKind, ends: Ends | None) -> Question:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
-    chosen = command_of(session, question, ends)
+    chosen = command_of(session, request, ends)
     settings = session.settings
-    good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
-    repro, policy = chosen.repro, question.policy
+    good, bad = (ends.good, ends.bad) if ends is not None else (request.good, request.bad)
+    repro, policy = chosen.repro, request.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
-    return Inquiry(
-        question.subject or "",
+    return Question(
+        request.subject or "",
         repro,
         good=good,
         bad=bad,
-        depth=_depth(question, kind),
+        depth=_depth(request, kind),
         policy=policy,
         with_=chosen.with_,
         hold=settings.hold,
         as_of=settings.as_of,
         from_source=settings.buildable,
         typed=(
-            *typed_words(question.repro, question.run, settings.params),
-            *question.project.typed,
+            *typed_words(request.repro, request.run, settings.params),
+            *request.project.typed,
             *settings.typed,
         ),
-        told=chosen.told,
+        notes=chosen.notes,
     )
 
 
-def _depth(question: Question, kind: QuestionKind) -> Level:
+def _depth(request: Request, kind: QuestionKind) -> Level:
     """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
-    if question.depth is not None:
-        return question.depth
+    if request.depth is not None:
+        return request.depth
     if kind is QuestionKind.PYTHONS:
         return Level.PACKAGE
-    if question.policy.ask:
+    if request.policy.ask:
         return Level.RELEASE
-    if question.policy.git:
+    if request.policy.git:
         return Level.COMMIT
-    return Level.REGION if question.subject is not None else Level.RELEASE
+    return Level.REGION if request.subject is not None else Level.RELEASE
 
 
-def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
+def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     """Return the file of the answer to a question, relative to the results folder.
 
     Its name is a hash of the whole question, of what its ends and the index say now, and of the settings with which
     packages are found. "" if that can't be told at once, as for an environment's folder.
     """
-    ends = [end for end in (inquiry.good, inquiry.bad) if end is not None]
+    ends = [end for end in (question.good, question.bad) if end is not None]
     may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
     if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
         return ""
     releases: tuple[Release, ...] = ()
-    if inquiry.subject:
+    if question.subject:
         try:
-            releases = session.index.releases(normalized_name(inquiry.subject))
+            releases = session.index.releases(normalized_name(question.subject))
         except HarnessError:
             return ""  # the search says what is wrong
     uv = session.local.builder.uv
     reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
-    told = [
+    facts = [
         (__version__, kind.value),
-        asdict(evolve(inquiry, told=())),
+        asdict(evolve(question, notes=())),
         [end.path.read_bytes().hex() for end in ends if end.path is not None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
@@ -287,14 +291,15 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         [(release.version, release.yanked) for release in releases],
     ]
-    text = json.dumps(told, sort_keys=True, default=str)
+    text = json.dumps(facts, sort_keys=True, default=str)
     return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
 def _known(store: Store, place: str) -> Answer | None:
     """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
     answer = read_record(store.root / place, Answer, _RECORD) if place else None
-    if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
+    sides = [run for culprit in answer.culprits for run in culprit.boundary.sides] if answer is not None else []
+    if answer is None or any(store.get(run.key) is None for run in sides):
         return None
     notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
     known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
@@ -302,7 +307,7 @@ def _known(store: Store, place: str) -> Answer | None:
 
 
 @contextmanager
-def names_meant(inquiry: Inquiry) -> Iterator[None]:
+def names_meant(question: Question) -> Iterator[None]:
     """Say which package was probably meant where the index has no project of a name.
 
     Raises `UnknownProject` again, with a name that is required or is the subject of some repro.
@@ -310,7 +315,7 @@ def names_meant(inquiry: Inquiry) -> Iterator[None]:
     try:
         yield
     except UnknownProject as error:
-        close = similar_package(error.project, (*inquiry.repro.dependencies, *inquiry.with_))
+        close = similar_package(error.project, (*question.repro.dependencies, *question.with_))
         if close in (None, normalized_name(error.project)):
             raise
         raise UnknownProject(error.project, hint=f"did you mean {close}?") from error

@@ -1,4 +1,4 @@
-"""Runs the two ends of a question between worlds, and finds what newly fails, also if it fails only in some runs."""
+"""Runs both ends of a question between two sets of packages, and finds what newly fails, also if only in some runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
 from harness.probing import Judge
-from harness.question.worlds import World, Worlds
+from harness.question.snapshots import Snapshot, Snapshots
 from harness.run.commands import NO_TESTS, only
 from harness.search import MOST_PASSES, passes_needed
 
@@ -74,9 +74,9 @@ class BothEnds:
 
     observer: Observer
     repro: Repro
-    worlds: Worlds
-    bad: World
-    good: World | None
+    snapshots: Snapshots
+    bad: Snapshot
+    good: Snapshot | None
     newer: list[list[Observation]] = field(factory=list, init=False)
     steps: StepsBack | None = field(default=None, init=False)
     unjudged: str = field(default="", init=False)
@@ -108,14 +108,14 @@ class BothEnds:
         return fails(run, self.observer.prober.store, self.repro.signature)
 
     def run_good(self) -> bool:
-        """Run the good end; without one, worlds before the bad one until one passes more. Returns whether there is one.
+        """Run the good end; without one, older snapshots until one passes more. Returns whether there is one.
 
         Raises `UserMistake`.
         """
         if self.good is not None:
             self._run_given(self.good)
             return True
-        self.steps = StepsBack(self.worlds.building_only(self.bad.sources), self.bad)
+        self.steps = StepsBack(self.snapshots.building_only(self.bad.sources), self.bad)
         return self._step_back(self.steps, self.repro) or self._one_package_back()
 
     def further_back(self, tests: tuple[str, ...]) -> bool:
@@ -133,29 +133,29 @@ class BothEnds:
         return False
 
     def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
-        """Take the next world in which something passes that fails at the bad end as the good end."""
+        """Take the next snapshot in which something passes that fails at the bad end as the good end."""
         few = self._few(tests)
-        seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        failing = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
         others: dict[str, str] = {}  # the same by day
-        doubted: list[tuple[str, World]] = []
-        for name, world in steps:
-            if world.lock.id not in seen:
-                run = self.observer.observe(name, world.itself(few or repro))
+        doubted: list[tuple[str, Snapshot]] = []
+        for name, snapshot in steps:
+            if snapshot.lock.id not in failing:
+                run = self.observer.observe(name, snapshot.itself(few or repro))
                 is_good = self._passes_more(run)
                 if is_good and few is None:
-                    self.good, self.good_runs = world, [run]
+                    self.good, self.good_runs = snapshot, [run]
                     return True
-                if is_good and self._is_good_end(f"{name}, all tests", world, repro):
+                if is_good and self._is_good_end(f"{name}, all tests", snapshot, repro):
                     return True
                 if differs := self._differs(run):
-                    doubted += [(name, world)] if few is not None else []
+                    doubted += [(name, snapshot)] if few is not None else []
                 else:
                     self.alike.append(run)
-                seen[world.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
-            others[world.end.text] = seen[world.lock.id]
-            steps.differs = bool(others[world.end.text])
+                failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
+            others[snapshot.end.text] = failing[snapshot.lock.id]
+            steps.differs = bool(others[snapshot.end.text])
         # Alone, a test may fail because it needs the tests that run before it.
-        if any(self._is_good_end(f"{name}, all tests", world, repro) for name, world in doubted):
+        if any(self._is_good_end(f"{name}, all tests", snapshot, repro) for name, snapshot in doubted):
             return True
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
         unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
@@ -175,12 +175,12 @@ class BothEnds:
     def _passes_more(self, run: Observation) -> bool:
         return run.outcome.ran and bool(self.newly_failing([run], self.bad_runs[-1:]).groups)
 
-    def _is_good_end(self, label: str, world: World, repro: Repro) -> bool:
-        """Run a world with the whole command, and take it as the good end if something passes that fails now."""
-        run = self.observer.observe(label, world.itself(repro))
+    def _is_good_end(self, label: str, snapshot: Snapshot, repro: Repro) -> bool:
+        """Run a snapshot with the whole command, and take it as the good end if something passes that fails now."""
+        run = self.observer.observe(label, snapshot.itself(repro))
         if not self._passes_more(run):
             return False
-        self.good, self.good_runs = world, [run]
+        self.good, self.good_runs = snapshot, [run]
         return True
 
     def _one_package_back(self) -> bool:
@@ -192,9 +192,9 @@ class BothEnds:
         if self.steps is None or self.bad.as_of is None or (self.alike and not self.unjudged):
             return False
         unjudged = self.unjudged
-        there = tuple(pin.name for pin in self.bad.lock.pins)
-        for name in packages_named(self.bad_runs[-1], there)[:_SUSPECTS]:
-            if self._step_back(StepsBack(self.worlds, self.bad, name), self.repro):
+        installed = tuple(pin.name for pin in self.bad.lock.pins)
+        for name in packages_named(self.bad_runs[-1], installed)[:_SUSPECTS]:
+            if self._step_back(StepsBack(self.snapshots, self.bad, name), self.repro):
                 self.unjudged = ""
                 return True
         self.unjudged = unjudged
@@ -206,16 +206,16 @@ class BothEnds:
         if signature is None:
             newer = self.newer[-1] if self.newer else []
             alike = fails_alike if run.tests else self._ends_alike
-            return not any(alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
+            return not any(alike(run, other) for other in (*self.bad_runs[-1:], *newer))
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
-    def _ends_alike(self, run: Observation, seen: Observation) -> bool:
+    def _ends_alike(self, run: Observation, other: Observation) -> bool:
         """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
-        raised = [last_exception(self.observer.prober.store.log(one)) for one in (run, seen)]
-        one, other = (error.type if error is not None else "" for error in raised)
-        return fails_alike(run, seen) or (not seen.tests and (run.exit_code, one) == (seen.exit_code, other))
+        raised = [last_exception(self.observer.prober.store.log(side)) for side in (run, other)]
+        first, second = (error.type if error is not None else "" for error in raised)
+        return fails_alike(run, other) or (not other.tests and (run.exit_code, first) == (other.exit_code, second))
 
-    def _run_given(self, good: World) -> None:
+    def _run_given(self, good: Snapshot) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
         label = f"the good end, {good.end.text}"
         if good.inside is None:
@@ -232,8 +232,8 @@ class BothEnds:
         if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
             self.good_runs = [rebuilt]
             return
-        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
-        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        note = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{note}: {self.last_words(rebuilt)}"
         self.good_runs = [itself, rebuilt]
 
     @property
@@ -243,11 +243,11 @@ class BothEnds:
             return self.unlike
         return "; ".join(self.good.changed)
 
-    def _run_end(self, label: str, world: World) -> Observation:
-        run = self.observer.observe(label, world.itself())
+    def _run_end(self, label: str, snapshot: Snapshot) -> Observation:
+        run = self.observer.observe(label, snapshot.itself())
         if not run.outcome.ran:
             why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
-            raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
+            raise UserMistake(f"the good end ({snapshot.end.text}) {why}: {run.detail}")
         refuse_mistake(run, self.repro, self.observer.typed)
         return run
 
@@ -273,19 +273,19 @@ class BothEnds:
             repro = self.only(groups.tests)
             again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
             good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
-            found = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
-            if not found.flaky:
+            repeated = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
+            if not repeated.flaky:
                 self.bad_runs.append(again)
                 self.good_runs.append(good_again)
-                return found
-            self.together |= frozenset(found.flaky).intersection(groups.tests)
+                return repeated
+            self.together |= frozenset(repeated.flaky).intersection(groups.tests)
         groups = self.flaky(groups, self.only(groups.tests), self.good)
         self.together -= frozenset(groups.flaky)
         return groups
 
     @property
-    def _older(self) -> World | None:
-        """The good end, or the oldest world that was reached without finding one."""
+    def _older(self) -> Snapshot | None:
+        """The good end, or the oldest snapshot that was reached without finding one."""
         return self.good if self.good is not None or self.steps is None else self.steps.oldest
 
     @property
@@ -294,7 +294,7 @@ class BothEnds:
         return tuple(self._older.lifted) if self._older is not None else ()
 
     @property
-    def not_asked(self) -> str:
+    def why_not_older(self) -> str:
         """Why older packages could not be tried; "" if they were, as far as there are any."""
         steps = self.steps
         if steps is None or (self.alike and not steps.is_blocked):
@@ -306,33 +306,37 @@ class BothEnds:
         return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         older = self._older
-        told = (*(older.told if older is not None else ()), *self.bad.told)
-        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
+        notes = (
+            *(older.notes if older is not None else ()),
+            *self.bad.notes,
+            *cut_short("the good end", self.good_runs[:1]),
+            *cut_short("the bad end", self.bad_runs[:1]),
+        )
         if not self.together or self.observer.is_flaky:
-            return told
+            return notes
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
         order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
-        return (*told, order)
+        return (*notes, order)
 
-    def flaky(self, groups: Groups, repro: Repro, good: World) -> Groups:
+    def flaky(self, groups: Groups, repro: Repro, good: Snapshot) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
         observer = self.observer
         judges = [group.judge(observer.prober.store) for group in groups.groups]
-        seen = {run.key: run for run in self.bad_runs[-1:]}
+        distinct = {run.key: run for run in self.bad_runs[-1:]}
 
         def failures(runs: Collection[Observation]) -> list[int]:
             return [sum(judge(run).verdict is Verdict.BAD for run in runs) for judge in judges]
 
         def tells_the_rate(run: Observation) -> bool:
-            seen[run.key] = run
+            distinct[run.key] = run
             count = run.attempt + 1
-            return count >= RATE_RUNS[0] - 1 and min(failures(seen.values())) >= RATE_FAILURES
+            return count >= RATE_RUNS[0] - 1 and min(failures(distinct.values())) >= RATE_FAILURES
 
         observer.observe_again("the bad end", self.bad.itself(repro), range(RATE_RUNS[1] - 1), tells_the_rate)
-        bad_runs, failed = list(seen.values()), failures(seen.values())
+        bad_runs, failed = list(distinct.values()), failures(distinct.values())
         needed = [passes_needed(number, len(bad_runs)) for number in failed]
         times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
         good_runs = [*self.good_runs]
@@ -342,20 +346,20 @@ class BothEnds:
             return all(failures(good_runs))
 
         observer.observe_again("the good end", good.itself(repro), range(times), all_fail)
-        kept: list[Group] = []
+        regressed: list[Group] = []
         unstable: list[Group] = []
         for group, at_good, passes in zip(groups.groups, failures(good_runs), needed, strict=True):
             # Too rare a failure can't be told from none: it would name an innocent package.
-            (unstable if at_good or passes > MOST_PASSES else kept).append(group)
-        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
+            (unstable if at_good or passes > MOST_PASSES else regressed).append(group)
+        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in regressed]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
-            self.observer = evolve(observer, policy=self.worlds.scope.policy)
+            self.observer = evolve(observer, policy=self.snapshots.scope.policy)
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]
         flaky = tuple(test for group in unstable for test in group.tests)
-        return evolve(groups, groups=tuple(kept), flaky=flaky)
+        return evolve(groups, groups=tuple(regressed), flaky=flaky)
 
     def note_flaky(self, failures: int, runs: int) -> None:
         """Note that one run does not tell good from bad: it failed in `failures` of `runs` runs of the bad end."""
@@ -374,11 +378,11 @@ class BothEnds:
         """Describe how a whole command failed."""
         return last_words(self.observer.prober.store.log(run)) or run.detail
 
-    def check_different(self, good: World) -> None:
+    def check_different(self, good: Snapshot) -> None:
         """Raise `UserMistake` if both ends install the same packages."""
         if good.lock.diff(self.bad.lock):
             return
-        limits = self.worlds.limits_of(self.bad)
+        limits = self.snapshots.limits_of(self.bad)
         hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
             f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "

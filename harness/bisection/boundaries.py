@@ -1,37 +1,40 @@
-"""Goes below a search over a line, and turns it into a boundary; the same for releases, commits and Pythons."""
+"""Answers a question about a line: searches it, goes below the change, and turns the result into a boundary.
+
+It is the same for releases, commits and Pythons; each of them is a `LineQuestion`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from harness.bisection.answer import Answer, Asked, Effort, Failure, Status
+from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
 from harness.bisection.wording import moved_ends, why_unsure
-from harness.culprit.descent import fault_in_words
+from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
-from harness.model.culprit import Culprit, Finding
+from harness.model.culprit import Culprit, Finding, Level
 from harness.model.verdict import verdicts_around
-from harness.probing.lanes import Task
-from harness.probing.line import ProbedLine, Searched
+from harness.probing.lanes import Lanes, Task
+from harness.probing.line import Line, ProbedLine, Searched
 from harness.run.process import Cancelled
-from harness.search import BisectionStatus
+from harness.search import LineStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.environment import Index
     from harness.model import Observation
+    from harness.probing import Judge
     from harness.probing.probe import Probe, Probing
-    from harness.question.inquiry import Scope
+    from harness.question.question import Question, Scope
     from harness.search import Trial
+    from harness.session import Session
 
 
 _PROOFS = 2  # on each side: of the package, and of its lines
@@ -42,12 +45,12 @@ def search_line(
     line: ProbedLine,
     scope: Scope,
     index: Index,
-    announced: tuple[str, tuple[str, ...]],
+    announced: tuple[str, tuple[str, ...]] | None,
     find: Find | None,
     *,
     known: Mapping[Trial, Observation] | None = None,
     repeating: Probing | None = None,
-) -> OnLine:
+) -> LineFindings:
     """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
 
     The repetitions that will be missing then run where what is below leaves a lane free. No culprit is returned if
@@ -96,7 +99,7 @@ def search_line(
                 proofs = count_proofs(searched, sides, findings, trials.tally.failed)
         searched = line.search_on(searched, proofs, lambda: {task.result() for task in beside if not task.cancel()})
     findings = () if searched.search.is_noisy and repeating is None else findings
-    return OnLine(searched, findings, ran_now, fault)
+    return LineFindings(searched, findings, ran_now, fault)
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -109,7 +112,7 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 
 
 @frozen
-class OnLine:
+class LineFindings:
     """A finished search over a line, with what was found below its change, which took `ran_now` runs.
 
     `fault` says which internal error ended the search below the change, "" if none did.
@@ -121,19 +124,78 @@ class OnLine:
     fault: str = ""
 
 
-def answer_on(line: OnLine, asked: Asked, boundary: Boundary) -> Answer:
+@frozen(kw_only=True)
+class LineQuestion:
+    """A question about one line; a subclass says what is special about its candidates.
+
+    `record` is the question as the answer keeps it, and `depth` the level to reach below the change. `announced` are a
+    headline and its details, reported before the first run; None if they were reported before. `known` are runs that
+    were made before. `candidates` describe those of the line; without them they are its names.
+    """
+
+    line: Line
+    scope: Scope
+    record: QuestionRecord
+    prober: Probing
+    judge: Judge
+    depth: Level = Level.RELEASE
+    announced: tuple[str, tuple[str, ...]] | None = None
+    known: Mapping[Trial, Observation] = field(factory=dict)
+    candidates: tuple[Candidate, ...] = ()
+
+    def below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
+        """Find what is below the two sides of the change."""
+        return find_culprit(trials, sides, self.depth)
+
+    def left_out(self, _names: Collection[str]) -> Mapping[str, str]:
+        """Return why candidates of the range were not tried; `names` are those that were."""
+        return {}
+
+    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+        """Return the result with what only the kind of line can find, such as the commit inside a merge."""
+        return result, boundary
+
+    def advice(self, _answer: Answer) -> str:
+        """Return what to do next, "" if nothing is known to help."""
+        return ""
+
+
+def answer_line(
+    session: Session, question: Question, line_of: Callable[[Session, Question, Lanes], LineQuestion]
+) -> Answer:
+    """Answer a question about the line that `line_of` returns.
+
+    Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    with session.lanes(session.device_for(question.repro)[0], question.repro) as lanes:
+        line_question = line_of(session, question, lanes)
+        policy = question.policy
+        line = ProbedLine(
+            line_question.line, line_question.judge, line_question.prober, lanes, session.reporter, policy.noise
+        )
+        below = line_question.below if line_question.depth is not Level.RELEASE else None
+        result = search_line(
+            line, line_question.scope, session.index, line_question.announced, below, known=line_question.known
+        )
+        names = {step.release for step in result.searched.record.steps}
+        boundary = boundary_of(result.searched, line_question.candidates, line_question.left_out(names))
+        result, boundary = line_question.refined(result, evolve(boundary, fault=result.fault))
+    answer = _answer(result, line_question.record, boundary)
+    return evolve(answer, advice=line_question.advice(answer))
+
+
+def _answer(line: LineFindings, record: QuestionRecord, boundary: Boundary) -> Answer:
     """Return the answer to a question whose only failure was searched on a line."""
     searched, status = line.searched, status_of(line.searched)
     result, signature = searched.search.result, searched.record.signature
-    boundary = evolve(boundary, fault=line.fault)
     culprits = (Culprit(boundary, line.findings),) if status.is_change else ()
     note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
     failure = Failure((), signature, status, culprits, boundary=None if culprits else boundary, note=note)
     return Answer(
-        asked,
+        record,
         status,
         failures=(failure,),
-        constraints=tuple(one.constraint for one in culprits if one.constraint),
+        constraints=tuple(culprit.constraint for culprit in culprits if culprit.constraint),
         verified_by=boundary.by_verdict.get(Verdict.GOOD) if culprits and boundary.constraint else None,
         notes=moved_ends(result, searched.line.names),
         effort=Effort(searched.record.ran, line.ran_now),
@@ -141,9 +203,9 @@ def answer_on(line: OnLine, asked: Asked, boundary: Boundary) -> Answer:
 
 
 _ABOUT_END = {
-    BisectionStatus.NO_FAILURE: Verdict.BAD,
-    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
-    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+    LineStatus.NO_FAILURE: Verdict.BAD,
+    LineStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    LineStatus.NOT_FIXED: Verdict.GOOD,
 }
 
 
@@ -154,7 +216,7 @@ def status_of(searched: Searched) -> Status:
     judged, such as "no failure" where the bad end fails in another way.
     """
     ended = searched.search.result.status
-    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
+    is_unsure = ended in (LineStatus.OPEN, LineStatus.FLAKY) or _is_end_unjudged(searched)
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
@@ -162,13 +224,13 @@ def _is_end_unjudged(searched: Searched) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
     line, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
-    moved = next((one for one in result.moved_ends if one.end is about), None)
+    moved = next((end for end in result.moved_ends if end.end is about), None)
     if moved is None:
         return False
     if (line.bad if about is Verdict.BAD else line.good) is not None:
         return True
-    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
-    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
+    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.given)
+    return result.status is not LineStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:

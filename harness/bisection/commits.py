@@ -1,4 +1,4 @@
-"""Answers a question between two commits of the subject's repository, such as a tag and `main`.
+"""The question between two commits of the subject's repository, such as a tag and `main`: its line, and merges.
 
 Each commit runs in the environment of the newest release tagged up to the newer commit, with the requirements that the
 newer commit declares. Only the package's files change, so a pure Python package needs no build.
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import OnLine, answer_on, boundary_of
+from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.boundaries import LineFindings, LineQuestion
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -22,10 +22,12 @@ from harness.culprit.commit import (
     finding_of,
     inside_merge,
     is_compiled,
+    keep_runs,
+    known_among,
+    line_among,
     open_repository,
     pair_of,
     repository_of,
-    search_among,
 )
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
@@ -39,22 +41,51 @@ from harness.model.lock import AsOf
 from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.question import End, EndKind
-from harness.question.releases import releases_on_line, scope_of, told_holds
+from harness.question.releases import notes_on_holds, releases_on_line, scope_of
+from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
 if TYPE_CHECKING:
-    from harness.question.inquiry import Inquiry, Scope
-    from harness.question.question import Policy
+    from harness.model.boundary import Boundary
+    from harness.probing.lanes import Lanes
+    from harness.question.question import Question, Scope
     from harness.repository.git import Repository
     from harness.session import Session
 
 
-def ask_commits(session: Session, question: Inquiry) -> Answer:
-    """Search the commits between two ends.
+@frozen(kw_only=True)
+class CommitQuestion(LineQuestion):
+    """Which commit of a range? Its line has the hashes `commits`, the oldest first, as `source` runs them."""
 
-    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    source: CommitSource
+    commits: tuple[str, ...]
+
+    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+        """Return the result for the commit inside a merged branch, if a merge brought the change."""
+        searched = result.searched
+        keep_runs(self.source, self.commits, searched)
+        source = evolve(self.source, trials=evolve(self.source.trials, judge=searched.record.judge))
+        pair = pair_of(source, self.commits, searched)
+        if isinstance(pair, str):
+            return result, boundary
+        pair = inside_merge(source, pair, self.scope.policy)
+        before, after = (sha[:10] for sha in pair)
+        moved = Finding(Level.COMMIT, (Change(self.scope.subject, before, after),))
+        finding = finding_of(source, pair, moved, len(self.commits) - 1)
+        change = evolve(boundary.change, before=before, after=after)
+        sides = tuple(source.runs.judged[sha][1] for sha in pair)
+        return evolve(result, findings=(finding,)), evolve(boundary, change=change, suspects=(after,), sides=sides)
+
+    def advice(self, answer: Answer) -> str:
+        """Return the command that runs the commit again."""
+        return _what_next(self.record, self.source.repository, answer.suspects[0]) if answer.findings else ""
+
+
+def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:
+    """Return the commits between two ends as a line, after a run of the newer one.
+
+    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     device, why = session.device_for(question.repro)
     span = find_range(session, question)
@@ -65,49 +96,33 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
     headline = (
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
-    session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
-    depth = Level.COMMIT.value
-    asked = Asked.of(scope, question.good, question.bad, as_of=str(day), depth=depth, typed=question.typed)
-    with session.lanes(device, question.repro) as lanes:
-        judge = Judge(question.repro.signature, session.store)
-        trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
-        source = _source(session, trials, span, day, question)
-        answer = _answer(asked, source, span.chain, question.policy)
-    if answer.findings:
-        answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
-    return answer
+    session.reporter.report(
+        SearchBegan(headline, (base, *notes_on_holds(scope.holds, question.hold), *question.notes, why))
+    )
+    judge = Judge(question.repro.signature, session.store)
+    trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
+    source = _source(session, trials, span, day, question)
+    commits, ends = (source.base, *span.chain), (question.good, question.bad)
+    return CommitQuestion(
+        source=source,
+        commits=commits,
+        line=line_among(source, commits),
+        scope=scope,
+        record=QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed),
+        prober=session.prober,
+        judge=source.trials.judge,
+        known=known_among(source, commits),
+    )
 
 
-def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
-    """Search a chain of commits (hashes, the oldest first) after the source's base, and return the answer.
-
-    Raises `Interrupted`, `NoNetwork` and `NoSpace`.
-    """
-    commits = (source.base, *chain)
-    searched = search_among(source, commits, policy)
-    source = evolve(source, trials=evolve(source.trials, judge=searched.record.judge))
-    boundary, findings = boundary_of(searched), tuple[Finding, ...]()
-    pair = pair_of(source, commits, searched)
-    if not isinstance(pair, str):
-        pair = inside_merge(source, pair, policy)
-        before, after = (sha[:10] for sha in pair)
-        moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
-        findings = (finding_of(source, pair, moved, len(chain)),)
-        sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        boundary = evolve(
-            boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
-        )
-    return answer_on(OnLine(searched, findings), asked, boundary)
-
-
-def _what_next(asked: Asked, repository: Repository, commit: str) -> str:
+def _what_next(record: QuestionRecord, repository: Repository, commit: str) -> str:
     """Return a sentence with the command that runs the found commit again; "" if `harness probe` lacks its options."""
-    if {"--project", "--extra", "--group", "--unpin"}.intersection(asked.typed):
+    if {"--project", "--extra", "--group", "--unpin"}.intersection(record.typed):
         return ""
-    typed = [word for word in asked.typed if word != "--repro"]
-    if not {"--repro", "--run"}.intersection(asked.typed):
-        typed = [shlex.quote(asked.repro.name), *typed]
-    folder = shlex.quote(f"{asked.subject} @ {repository.folder}@{commit}")
+    typed = [word for word in record.typed if word != "--repro"]
+    if not {"--repro", "--run"}.intersection(record.typed):
+        typed = [shlex.quote(record.repro.name), *typed]
+    folder = shlex.quote(f"{record.subject} @ {repository.folder}@{commit}")
     return f"To run that commit again: harness probe {' '.join(typed)} --with {folder}"
 
 
@@ -137,7 +152,7 @@ class CommitRange:
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 
-def find_range(session: Session, question: Inquiry) -> CommitRange:
+def find_range(session: Session, question: Question) -> CommitRange:
     """Find the range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
     url = _own_repository(session, question) if question.policy.git == "auto" else ""
     repository = open_repository(question.policy.git, url, session.workspace.clones)
@@ -161,7 +176,7 @@ def find_range(session: Session, question: Inquiry) -> CommitRange:
     return CommitRange(repository, older, newer, base)
 
 
-def _own_repository(session: Session, question: Inquiry) -> str:
+def _own_repository(session: Session, question: Question) -> str:
     """Return the URL of the repository in the metadata of the subject's newest release, "" for none.
 
     Installs that release without its dependencies.
@@ -183,7 +198,7 @@ def _own_repository(session: Session, question: Inquiry) -> str:
     return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
 
 
-def _usable(session: Session, question: Inquiry) -> tuple[Release, ...]:
+def _usable(session: Session, question: Question) -> tuple[Release, ...]:
     """Return the releases of the subject that can be installed on this machine."""
     releases = session.index.releases(normalized_name(question.subject))
     return releases_on_line(releases, question, session.interpreter, (None, None))[0]
@@ -203,7 +218,7 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
         raise BadRepository(f"{repository.folder} has no tag for {subject} {end.text}", hint=error.hint) from error
 
 
-def _base(session: Session, question: Inquiry, repository: Repository, newer: Commit) -> tuple[Release, str]:
+def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
     """Return the newest installable release with a tag up to a commit, and the hash of the tagged commit."""
     subject = normalized_name(question.subject)
     tagged = tagged_up_to(repository, subject, newer.sha)
@@ -217,7 +232,7 @@ def _base(session: Session, question: Inquiry, repository: Repository, newer: Co
     return newest, tagged[newest.version][1]
 
 
-def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Inquiry) -> CommitSource:
+def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Question) -> CommitSource:
     """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
 
     To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
@@ -236,19 +251,19 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
             hint=f"--build {scope.subject} allows that; a build runs code of the commit",
         )
     release = blobs_of(files)
-    found = find_source(repository, scope.subject, str(span.base.version), release)
-    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None, scope.subject)
+    tagged = find_source(repository, scope.subject, str(span.base.version), release)
+    as_in = CommitFiles(repository, tagged.layout, release, builds if is_compiled(files) else None, scope.subject)
     plain = Probe(scope.repro, combination, lock=lock)
-    seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
-    bad = seen
+    newer = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
+    bad = newer
     if scope.policy.find_fix:
         bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
     trials = evolve(trials, judge=trials.judge.or_captured(bad))
     verdicts = verdicts_around(is_fix=scope.policy.find_fix)
     source = CommitSource(
         trials,
-        Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
-        ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
+        Sides(*(Side(lock, verdict, newer) for verdict in verdicts)),
+        ReleaseSource(tagged.version, tagged.tag, span.newer.sha, tagged.layout),
         ReleaseSource("", span.older.short, span.older.sha, Layout({})),
         as_in,
         repository_of(files),
@@ -258,7 +273,7 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
             else None
         ),
     )
-    source.runs.judged[span.newer.sha] = (trials.judge(seen), seen)
+    source.runs.judged[span.newer.sha] = (trials.judge(newer), newer)
     return source
 
 
@@ -272,7 +287,7 @@ def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
     return resolution.lock
 
 
-def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Inquiry, commit: Commit) -> Combination:
+def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Question, commit: Commit) -> Combination:
     """Combine the base release with the requirements that a commit declares.
 
     The date is `day`; with "era" it is the day of the commit itself, and the base release is only held.
@@ -280,8 +295,8 @@ def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Inquiry, 
     repository = span.repository
     folder = project_folder(repository, commit.sha, scope.subject)
     declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
-    said = {required_name(text) for text in question.with_} | {scope.subject}
-    own = tuple(text for text in declared or () if name_of(text) not in said)
+    replaced = {required_name(text) for text in question.with_} | {scope.subject}
+    own = tuple(text for text in declared or () if name_of(text) not in replaced)
     moment = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     is_era = day.is_era
     base = f"{scope.subject}=={span.base.version}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure
-from harness.bisection.failures import Group, seen_by
+from harness.bisection.failures import Group, reduced_to
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
 from harness.environment.workspace import site_packages
@@ -42,17 +42,17 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
 
 def _exceptions(culprit: Culprit, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
     """Return the exceptions of the failure at the bad end and on the bad side of the culprit, each once."""
-    found: dict[tuple[str, str], RaisedException] = {}
+    exceptions: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
     for observation in (*answer.comparison.runs[-1:], *side):
         group = Group(failure.tests, failure.signature) if failure.signature is not None else None
-        one = seen_by(observation, group) if group is not None else observation
-        raised = one.exception
-        if raised is None and one.outcome is Outcome.EXITED:
+        run = reduced_to(observation, group) if group is not None else observation
+        raised = run.exception
+        if raised is None and run.outcome is Outcome.EXITED:
             raised = last_exception(prober.store.log(observation))
         if raised is not None:
-            found[raised.type, raised.message] = raised
-    return found.values()
+            exceptions[raised.type, raised.message] = raised
+    return exceptions.values()
 
 
 def _evidence(culprit: Culprit, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
@@ -66,12 +66,12 @@ def _evidence(culprit: Culprit, exceptions: Collection[RaisedException], prober:
     before, after = (_place(lock, prober) for lock in locks)
     if before is None or after is None:
         return ()
-    found: dict[tuple[str, str], Evidence] = {}
+    pieces: dict[tuple[str, str], Evidence] = {}
     with contextlib.suppress(OSError):  # another process removed the environment
         for raised in exceptions:
-            told = api_evidence(raised, package, older=(older, before), newer=(newer, after))
-            found |= {(one.kind, one.name): one for one in told}
-    return tuple(found.values())
+            explained = api_evidence(raised, package, older=(older, before), newer=(newer, after))
+            pieces |= {(piece.kind, piece.name): piece for piece in explained}
+    return tuple(pieces.values())
 
 
 def _place(lock: Lock, prober: Probing) -> Path | None:

@@ -23,13 +23,15 @@ from harness.model import (
     TestResult,
     Verdict,
 )
-from harness.model.observation import WHOLE_RUN
+from harness.model.observation import EXIT, WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
 from harness.model.text import one_line
 from harness.probing import Judge
+from harness.run.commands import NO_TESTS
 from harness.store import Store
 
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
+_NEITHER = frozenset({TestOutcome.SKIPPED, TestOutcome.XFAILED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
 _LINE = 200  # characters of an exception in a sentence
@@ -40,16 +42,18 @@ _FAILED = RaisedException("Failed", "")
 class FailureJudge(Judge):
     """Judges runs by one failure: of some tests, or without `tests` of the whole command.
 
-    `differing` is the verdict on a failure with another message: the tests may have failed so before.
+    `differing` is the verdict on a failure with another message: the tests may have failed so before. `is_new` is that
+    of the group.
     """
 
     tests: tuple[str, ...] = field(default=(), kw_only=True)
+    is_new: bool = field(default=False, kw_only=True)
     differing: Verdict = field(default=Verdict.SKIP, kw_only=True)
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
         if self.tests and self.signature is not None:
-            observation = seen_by(observation, Group(self.tests, self.signature))
+            observation = reduced_to(observation, Group(self.tests, self.signature, is_new=self.is_new))
         judgement = super().__call__(observation)
         differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         verdict = self.differing if differs else judgement.verdict
@@ -69,16 +73,18 @@ class Group:
     """Tests that passed at the good end and fail in the same way at the bad end; none for a whole command.
 
     `signature` describes that failure. `exceptions` are those of the bad end, followed by their causes; they are used
-    to guess the package.
+    to guess the package. With `is_new` the tests did not pass at the good end but did not fail either: they were
+    skipped, expected to fail, or not there, so any run in which they don't fail is good.
     """
 
     tests: tuple[str, ...]
     signature: Signature
     exceptions: tuple[RaisedException, ...] = ()
+    is_new: bool = False
 
     def judge(self, store: Store) -> FailureJudge:
         """Return the judge for which only this failure is bad; `store` has the logs of the runs."""
-        return FailureJudge(self.signature, store, tests=self.tests)
+        return FailureJudge(self.signature, store, tests=self.tests, is_new=self.is_new)
 
 
 @frozen
@@ -129,11 +135,12 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
     """Group the tests that pass at the good end and fail at the bad one by how they fail.
 
     The first run of each end counts; a test with contradicting results in further ones is flaky. The failure of a
-    module that can't be imported counts for all its tests.
+    module that can't be imported counts for all its tests. What was skipped, expected to fail or absent in a good end
+    that ended well, and the clean-up of a class or module, can newly fail, too.
     """
     flaky = disagreeing(good) | disagreeing(bad)
     at_good, at_bad = _Results(good[0]), _Results(bad[0])
-    found: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
+    failing_by_key: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
     both: list[str] = []
     not_run: list[str] = []
     for test in at_good.own:
@@ -145,13 +152,19 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
         if test in flaky or any(failure.id in flaky for failure in failures):
             continue
         if not failures:
-            not_run += [test] if not at_bad.all_pass(test) else []
+            not_run += [test] if test != EXIT and not at_bad.all_pass(test) else []
             continue
         raised = failures[0].exception or _FAILED
-        found.setdefault(_key(test, failures[0], raised), []).append((test, raised))
+        failing_by_key.setdefault(_key(test, failures[0], raised), []).append((test, raised))
+    new: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
+    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED):
+        if failure.id not in flaky:
+            raised = failure.exception or _FAILED
+            new.setdefault(_key(failure.id, failure, raised), []).append((failure.id, raised))
     groups = tuple(
-        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
-        for failing in found.values()
+        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]), is_new=is_new)
+        for is_new, by_key in ((False, failing_by_key), (True, new))
+        for failing in by_key.values()
     )
     groups = tuple(evolve(group, exceptions=_raised_by(bad[0], group)) for group in groups)
     return Groups(
@@ -162,7 +175,7 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
     )
 
 
-def seen_by(observation: Observation, group: Group) -> Observation:
+def reduced_to(observation: Observation, group: Group) -> Observation:
     """Return the run as if it had only run the group's tests; as it is if the group is a whole command.
 
     It raised the exception of the group, or else of another failure of its tests; it completed if all of them ran and
@@ -173,19 +186,29 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     results = _Results(observation)
     raised = [(failure.id, _raising(observation, failure.exception)) for failure in results.all_failures(group.tests)]
     if raised:
-        test, seen = next((one for one in raised if group.signature.match(one[1])), raised[0])
-        return evolve(seen, detail=f"{titled(seen.exception)} ({test})")
+        test, run = next((pair for pair in raised if group.signature.match(pair[1])), raised[0])
+        return evolve(run, detail=f"{titled(run.exception)} ({test})")
     if not observation.outcome.ran:
         return observation
+    if group.is_new and results.ended:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=_no_failure(group))
     missing = [test for test in group.tests if not results.all_pass(test)]
     if not missing:
         passed = "the test passed" if len(group.tests) == 1 else f"all {len(group.tests)} tests passed"
+        passed = "the exit code is 0" if group.tests == (EXIT,) else passed
         return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=passed)
+    if missing == [EXIT]:
+        detail = f"other tests failed, so the exit code says nothing: {observation.detail}"
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=detail)
     what = "was skipped" if results.of(missing[0]) else "did not run"
-    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
+    others = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
     why = f"; {observation.detail}" if observation.detail and observation.outcome is not Outcome.COMPLETED else ""
-    detail = f"{missing[0]} {what}{more}{why}"
+    detail = f"{missing[0]} {what}{others}{why}"
     return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=detail)
+
+
+def _no_failure(group: Group) -> str:
+    return f"{group.tests[0]} does not fail" if len(group.tests) == 1 else f"none of {len(group.tests)} tests fails"
 
 
 def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[str, ...]:
@@ -194,12 +217,12 @@ def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[s
     Modules that can't be imported stand for their tests. Empty if nothing could be run.
     """
     results = _Results(observation)
-    found: dict[tuple[str, ...], list[str]] = {}
+    tests_by_key: dict[tuple[str, ...], list[str]] = {}
     for test in tests or (result.id for result in observation.tests):
         for failure in results.failures(test)[:1]:
             raised = failure.exception or _FAILED
-            found.setdefault(_key(test, failure, raised), []).append(test)
-    every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
+            tests_by_key.setdefault(_key(test, failure, raised), []).append(test)
+    every = (test for names in tests_by_key.values() for test in (names[0], names[len(names) // 2], names[-1]))
     return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
 
 
@@ -207,16 +230,18 @@ def fails_alike(run: Observation, bad: Observation) -> bool:
     """Whether a test fails in a run as one does in `bad`; true if nothing could be run there."""
     if WHOLE_RUN in _Results(bad).own:
         return True
-    seen, wanted = (
-        {_key(result.id, result, result.exception or _FAILED) for result in one.tests if result.outcome.is_failure}
-        for one in (run, bad)
+    keys, wanted = (
+        {_key(result.id, result, result.exception or _FAILED) for result in observed.tests if result.outcome.is_failure}
+        for observed in (run, bad)
     )
-    return not seen.isdisjoint(wanted)
+    return not keys.isdisjoint(wanted)
 
 
 def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:
     """Return those of some packages that the failures of a run name or have in a traceback, the most frequent first."""
-    counts = Counter(name for one in raised_in(observation) for name in named_in(tuple(one.chain()), packages))
+    counts = Counter(
+        name for exception in raised_in(observation) for name in named_in(tuple(exception.chain()), packages)
+    )
     return tuple(name for name, _ in counts.most_common())
 
 
@@ -227,10 +252,17 @@ def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...
 
 
 class _Results:
-    """The results of one run by test; the failure of a module, class or folder counts for the tests in it."""
+    """The results of one run by test; the failure of a module, class or folder counts for the tests in it.
+
+    The exit code of a command counts as a test that passed, if it is 0.
+    """
 
     def __init__(self, observation: Observation) -> None:
         self.own = {result.id: result for result in observation.tests}
+        if observation.tests and observation.outcome is Outcome.COMPLETED:
+            self.own[EXIT] = TestResult(EXIT, TestOutcome.PASSED)
+        has_no_test = observation.mistake == NO_TESTS
+        self.ended = EXIT in self.own or has_no_test or (bool(self.own) and observation.outcome is Outcome.EXITED)
         self._failed = [result for result in observation.tests if result.outcome.is_failure]
         self._by_function: dict[str, list[TestResult]] = {}
         for result in observation.tests:
@@ -256,6 +288,26 @@ class _Results:
     def all_failures(self, tests: Iterable[str]) -> Iterable[TestResult]:
         """Return each failure of these tests once."""
         return {failure.id: failure for test in tests for failure in self.failures(test)}.values()
+
+    def new_failures(self, older: _Results, ended_well: bool) -> Iterable[TestResult]:
+        """Return the failures of what neither passed nor failed in an older run.
+
+        If that run did not end well, only those of a clean-up are known to be new.
+        """
+        ran = [test for test, result in older.own.items() if result.outcome not in _NEITHER]
+        counted = {failure.id for test in ran for failure in self.failures(test)}
+        for failure in self._failed:
+            if failure.id == WHOLE_RUN or failure.id in counted:
+                continue
+            is_absent = failure.id not in older.own
+            if is_absent and older.of(failure.id):
+                continue
+            if ended_well or (is_absent and self._is_clean_up(failure)):
+                yield failure
+
+    def _is_clean_up(self, failure: TestResult) -> bool:
+        """Whether tests of a class or module that failed have ended before."""
+        return any(_stands_for(failure.id, test) for test in self.own)
 
     def all_pass(self, test: str) -> bool:
         """Whether a test ran and passed."""
@@ -302,17 +354,17 @@ def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, 
         raised = _root(raised)  # several modules may fail to import for the same root cause
     if raised.name == "AssertionError":
         return (raised.type, _foreign_frame(raised) or _function(test))
-    message = without_end(_told(raised))
+    message = without_end(_text_of(raised))
     return (raised.type, message) if message else (raised.type, "", _foreign_frame(raised))
 
 
 def _signature(failures: Sequence[RaisedException]) -> Signature:
     """Return the signature that recognises these failures."""
     first = failures[0]
-    if len({(raised.type, without_end(_told(raised))) for raised in failures}) > 1:
+    if len({(raised.type, without_end(_text_of(raised))) for raised in failures}) > 1:
         roots = [_root(raised) for raised in failures]
-        first = roots[0] if len({(raised.type, _told(raised)) for raised in roots}) == 1 else first
-    message = None if first.name == "AssertionError" else _told(first) or None
+        first = roots[0] if len({(raised.type, _text_of(raised)) for raised in roots}) == 1 else first
+    message = None if first.name == "AssertionError" else _text_of(first) or None
     frames = {_foreign_frame(raised) for raised in failures}
     frame = next(iter(frames)) if message is None and len(frames) == 1 else ""
     return Signature(exception=first.name, message=message, frame=frame or None, captured=True)
@@ -329,7 +381,7 @@ def _foreign_frame(raised: RaisedException) -> str:
     return f"{inner.file}:{inner.function}" if inner is not None else ""
 
 
-def _told(raised: RaisedException) -> str:
+def _text_of(raised: RaisedException) -> str:
     """Return the first sentence of a message, normalised; for a missing fixture without the test that requests it."""
     line = next((line for line in raised.message.splitlines() if line.strip()), "")
     sentence = normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
@@ -338,7 +390,7 @@ def _told(raised: RaisedException) -> str:
 
 def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """Return the exception of the group at the bad end, followed by its causes."""
-    raised = seen_by(bad, group).exception
+    raised = reduced_to(bad, group).exception
     return tuple(raised.chain()) if raised is not None else ()
 
 
@@ -354,4 +406,4 @@ def titled(raised: RaisedException | None) -> str:
 def raised_in(run: Observation) -> list[RaisedException]:
     """Return the exception of a run, and those of its tests that failed."""
     raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
-    return [one for one in raised if one is not None]
+    return [exception for exception in raised if exception is not None]

@@ -1,4 +1,4 @@
-"""Answers a question between two worlds: run the ends, find what newly fails, find each culprit, verify what helps.
+"""Answers a question between two sets of packages: its ends, what newly fails, each culprit, and what helps.
 
 Days are not bisected, because a day is only a name for its packages: a bisection over some hundred upload times would
 take more runs before it named a package.
@@ -19,7 +19,7 @@ from harness.bisection.advice import (
     advice_on_limits,
     install_missing,
 )
-from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Retry, Status
+from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
 from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
@@ -33,11 +33,11 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
-from harness.question.inquiry import Inquiry
-from harness.question.question import TODAY, EndKind, Ends, newest_end
+from harness.question.package_set import Way
+from harness.question.question import Question
 from harness.question.releases import scope_of
-from harness.question.snapshot import Way
-from harness.question.worlds import World, Worlds
+from harness.question.request import TODAY, EndKind, Ends, newest_end
+from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from harness.session import Session
@@ -47,39 +47,39 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def ask_between(session: Session, question: Inquiry) -> tuple[Answer, Retry]:
-    """Answer a question between two worlds: days, lock files, environments, or releases under a test suite.
+def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
+    """Answer a question between two sets of packages: days, lock files, environments, or releases under a test suite.
 
     Also returns how to ask again where nothing was found.
 
     Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     if question.bad is None:
-        raise ValueError("the bad end of a question between worlds is known")
+        raise ValueError("the bad end of a question between two sets of packages is known")
     ends = Ends(question.good, question.bad)
-    worlds, why = worlds_of(session, question)
-    if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
+    snapshots, why = snapshots_of(session, question)
+    if not snapshots.scope.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
             "no requirements are known, so no upgrade can have broken it",
             hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    own = worlds.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    own = snapshots.required() if good is None and bad.text == TODAY and question.as_of is None else None
     if own is not None:
-        worlds, bad = own[0], own[1].end
+        snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
     headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
-    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
-    good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
-    with session.lanes(worlds.scope.device, question.repro) as lanes:
+    session.reporter.report(SearchBegan(headline, (*question.notes, *(own[1].notes if own else ()), why)))
+    good_snapshot, bad_snapshot = (None, evolve(own[1], notes=())) if own is not None else snapshots.both(ends)
+    with session.lanes(snapshots.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
-        both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
+        both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
         return Between(both, question).run()
 
 
-def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
-    """Return what makes the worlds of a question's ends, and a sentence about the device that was chosen."""
+def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
+    """Return what makes the snapshots of a question's ends, and a sentence about the device that was chosen."""
     device, why = session.device_for(question.repro)
     subject = normalized_name(question.subject) if question.subject else ""
     requirements = merged_requirements(question.repro.dependencies, question.with_)
@@ -89,15 +89,15 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
     scope = scope_of(question, session.interpreter.version, device, subject)
     scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of)
-    return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
+    return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
 
 @define
 class Between:
-    """One question between the worlds of its two ends; the fields are what is known of the answer so far."""
+    """One question between the snapshots of its two ends; the fields are what is known of the answer so far."""
 
     ends: BothEnds
-    question: Inquiry
+    question: Question
     failures: list[Failure] = field(factory=list, init=False)
     bounds: dict[str, Boundary] = field(factory=dict, init=False)
     verified_by: Observation | None = field(default=None, init=False)
@@ -117,7 +117,7 @@ class Between:
     @property
     def constraints(self) -> tuple[str, ...]:
         """The constraints that exclude the culprits."""
-        return tuple(one.constraint for one in self.bounds.values() if one.constraint)
+        return tuple(boundary.constraint for boundary in self.bounds.values() if boundary.constraint)
 
     def run(self) -> tuple[Answer, Retry]:
         """Answer the question, and say how to ask again.
@@ -129,7 +129,7 @@ class Between:
             ends.check_different(ends.good)
         if not ends.run_bad():
             named = set(map(name_of, self.question.with_))
-            limits = tuple(text for text in ends.worlds.limits_of(ends.bad) if name_of(text) not in named)
+            limits = tuple(text for text in ends.snapshots.limits_of(ends.bad) if name_of(text) not in named)
             self.compared = Comparison(tuple(ends.bad_runs[-1:]))
             answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
         else:
@@ -139,7 +139,7 @@ class Between:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        asked = Asked.of(
+        record = QuestionRecord.of(
             evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
             ends.good.end if ends.good is not None else None,
             bad.end,
@@ -149,29 +149,29 @@ class Between:
             typed=self.question.typed,
         )
         return Answer(
-            asked,
+            record,
             status,
             failures=tuple(self.failures),
             constraints=self.constraints,
             verified_by=self.verified_by,
             comparison=evolve(self.compared, not_kept=ends.not_kept),
             advice=advice,
-            notes=tuple(dict.fromkeys((*ends.told, *self.notes))),
+            notes=tuple(dict.fromkeys((*ends.notes, *self.notes))),
             effort=Effort(ends.observer.tally.ran_now),
         )
 
     def _without_good_end(self) -> Answer:
         """Answer that nothing older passes more, and what to do."""
         ends, run = self.ends, self.ends.bad_runs[0]
-        steps, not_asked = ends.steps, ends.not_asked
-        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+        steps, why_not = ends.steps, ends.why_not_older
+        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and why_not else ""
         advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
         if not advice and not run.tests:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
-        if ends.unjudged or not_asked:
+        if ends.unjudged or why_not:
             why = f"older packages that were tried fail with another error ({ends.unjudged})"
-            status, why = Status.INCONCLUSIVE, why if ends.unjudged else not_asked
+            status, why = Status.INCONCLUSIVE, why if ends.unjudged else why_not
             self.failures.append(Failure((), self.repro.signature, status, note=why))
         self.compared = Comparison((*ends.alike, *ends.bad_runs[-1:]))
         self._note_limit()
@@ -185,7 +185,7 @@ class Between:
             runs = self.compared.runs
             runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
             self.compared = evolve(self.compared, runs=runs)
-            self.notes += ends.told
+            self.notes += ends.notes
             if groups.groups and ends.good is not None:
                 groups = self._explain(groups, ends.good)
             else:
@@ -250,7 +250,7 @@ class Between:
 
     # -- failures and their culprits
 
-    def _explain(self, groups: Groups, good: World) -> Groups:
+    def _explain(self, groups: Groups, good: Snapshot) -> Groups:
         """Find the culprits of what newly fails, and those that only show once these are held back.
 
         Returns what still fails with the constraints.
@@ -267,41 +267,44 @@ class Between:
             changes=self.compared.changes or good.lock.diff(self.ends.bad.lock),
         )
         held: dict[str, str | None] = {}
-        found: list[Failure] = []
+        failures: list[Failure] = []
         for _ in range(_ROUNDS):
             each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
-            now: list[Failure] = []
+            latest: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(group, number, len(each))
                 alone, depth = self.ends.narrowed(group.tests), self.question.depth
                 search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
-                known = {culprit.package for failure in (*self.failures, *found, *now) for culprit in failure.culprits}
+                before = (*self.failures, *failures, *latest)
+                known = {culprit.package for failure in before for culprit in failure.culprits}
                 try:
-                    now.append(self._until_steady(search, known))
+                    latest.append(self._until_steady(search, known))
                 except Exception as error:  # noqa: BLE001 - what is known of other failures stands
                     self._faults.append(error)
-                    now.append(self._ended(group, error))
-            culprits = [culprit for failure in now for culprit in failure.culprits]
+                    latest.append(self._ended(group, error))
+            culprits = [culprit for failure in latest for culprit in failure.culprits]
             if not culprits:
-                explained = {test for failure in found if failure.culprits for test in failure.tests}
-                found += [one for one in now if not one.tests or not explained.issuperset(one.tests)]
+                explained = {test for failure in failures if failure.culprits for test in failure.tests}
+                failures += [
+                    failure for failure in latest if not failure.tests or not explained.issuperset(failure.tests)
+                ]
                 break
             self.bounds = _tightest(culprits, self.bounds)
             run = self._verify(groups, bad)
             left = self.ends.left_in(run)
             self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
-            found += now
-            new = {name: one.change.before for name, one in _tightest(culprits, {}).items()}
+            failures += latest
+            new = {name: boundary.change.before for name, boundary in _tightest(culprits, {}).items()}
             if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
                 break
             held |= new
             groups = left
-        self.failures += found
+        self.failures += failures
         if self._faults and not self._is_named:
             raise self._faults[0]
         return groups
 
-    def _verify(self, groups: Groups, bad: World) -> Observation:
+    def _verify(self, groups: Groups, bad: Snapshot) -> Observation:
         """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
 
         Returns the first run that fails, or else the last one.
@@ -375,14 +378,14 @@ def _tightest(culprits: Iterable[Culprit], known: Mapping[str, Boundary]) -> dic
 
     The companions of a culprit must be held back, too.
     """
-    found = dict(known)
+    tightest = dict(known)
     for culprit in culprits:
-        for one in (culprit.boundary, *culprit.companions):
-            other = found.get(one.subject)
-            bound = Requirement(one.constraint or one.subject).specifier
+        for boundary in (culprit.boundary, *culprit.companions):
+            other = tightest.get(boundary.subject)
+            bound = Requirement(boundary.constraint or boundary.subject).specifier
             if other is None or not (other.change.before and bound.contains(other.change.before, prereleases=True)):
-                found[one.subject] = one
-    return found
+                tightest[boundary.subject] = boundary
+    return tightest
 
 
 def passes_whole(left: Groups, run: Observation) -> bool:

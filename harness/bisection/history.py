@@ -12,7 +12,7 @@ from typing import Any
 import cattrs
 from attrs import field, frozen
 
-from harness.bisection.answer import Asked, Effort
+from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.wording import between_in_words
 from harness.model import Signature, Verdict
 from harness.model.boundary import Boundary
@@ -125,7 +125,7 @@ class History:
     `stride` adjacent releases at least one was run or known.
     """
 
-    asked: Asked
+    asked: QuestionRecord
     signature: Signature | None
     boundaries: tuple[Boundary, ...]
     rows: tuple[ReleaseRow, ...]
@@ -182,15 +182,15 @@ class History:
         names = [row.release for row in self.tried_rows]
         states = dict(enumerate(row.state for row in self.tried_rows))
         judged = [position for position, state in states.items() if state in (RowState.GOOD, RowState.BAD)]
-        found: list[UntestedGaps] = []
+        stretches: list[UntestedGaps] = []
         for state, same in groupby(judged, key=states.__getitem__):
             spans = [range(old + 1, new) for old, new in pairwise(same)]
             unknown = [[p for p in span if states[p] is not RowState.SKIP] for span in spans]
             if gaps := [gap for missing in unknown for gap in gaps_of(missing)]:
                 longest = max(len(span) for span, missing in zip(spans, unknown, strict=True) if missing)
                 named = tuple(tuple(names[p] for p in gap) for gap in gaps)
-                found.append(UntestedGaps(Verdict(state.value), named, longest))
-        return tuple(found)
+                stretches.append(UntestedGaps(Verdict(state.value), named, longest))
+        return tuple(stretches)
 
     @property
     def tried_rows(self) -> tuple[ReleaseRow, ...]:

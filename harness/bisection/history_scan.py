@@ -12,7 +12,7 @@ from harness.arguments import check_between, with_types
 from harness.bisection.answer import Effort
 from harness.bisection.ask import names_meant
 from harness.bisection.history import History, ReleaseRow, RowState
-from harness.bisection.releases import asked_of
+from harness.bisection.releases import record_of
 from harness.errors import UserMistake
 from harness.events import Judged, Progress, Reporter, SearchBegan
 from harness.model import Change, Device, Judgement, Observation, Verdict, normalized_name
@@ -23,7 +23,7 @@ from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog, Searched, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
-from harness.question.releases import Plan, check_ends, fill_plan, told_packages
+from harness.question.releases import Plan, check_ends, fill_plan, notes_on_packages
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index, Interpreter
     from harness.probing.lanes import Lanes
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
@@ -49,7 +49,7 @@ class Range:
 
 
 def make_history_plan(
-    question: Inquiry, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
+    question: Question, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
 ) -> Plan:
     """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
     if possible with under a third of them run.
@@ -73,7 +73,7 @@ def make_history_plan(
     # A bisection keeps other packages near the repro's bad bound, too, so the two share their runs.
     bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
     near = bad if bad in plan.names else None
-    choices = [*plan.choices, *told_packages(plan, near or until or "the newest release")]
+    choices = [*plan.choices, *notes_on_packages(plan, near or until or "the newest release")]
     stride = wanted.max_gap or stride_for(len(plan.releases))
     if wanted.max_gap is None and stride > 1:
         choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")
@@ -90,7 +90,7 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[Plan, History]:
+def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
     device, why = session.device_for(question.repro)
     with names_meant(question):
@@ -162,12 +162,13 @@ class ReleaseRuns:
 def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
     """The verdict on all runs of a release: bad if one of them is, unless they were judged by numbers."""
     judgement, first = judge.together(runs)
-    bad = [seen for seen in runs if judge(seen).verdict is Verdict.BAD]
-    judged = [seen for seen in runs if judge(seen).verdict is not Verdict.SKIP]
+    bad = [run for run in runs if judge(run).verdict is Verdict.BAD]
+    judged = [run for run in runs if judge(run).verdict is not Verdict.SKIP]
     if judge.reading(first) is not None or len(bad) in (0, len(judged)):
         return ReleaseRuns(judgement, first)
-    one = judge(bad[0])
-    return ReleaseRuns(evolve(one, reason=f"{one.reason} (in {len(bad)} of {len(judged)} runs)"), bad[0], is_flaky=True)
+    worst = judge(bad[0])
+    worst = evolve(worst, reason=f"{worst.reason} (in {len(bad)} of {len(judged)} runs)")
+    return ReleaseRuns(worst, bad[0], is_flaky=True)
 
 
 def history_of(plan: Plan, boundaries: Sequence[Boundary], record: RunLog, begun: float) -> History:
@@ -178,7 +179,7 @@ def history_of(plan: Plan, boundaries: Sequence[Boundary], record: RunLog, begun
     ran = {observation.key for observation in record.observations.values() if observation.outcome.ran}
     probes = len({step.release for step in record.steps if not step.cached and step.observation in ran})
     return History(
-        asked_of(plan),
+        record_of(plan),
         record.signature,
         tuple(boundaries),
         _rows(plan, {position: _together(record.judge, runs) for position, runs in observations.items()}),
@@ -196,8 +197,10 @@ def _rows(plan: Plan, runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""
         if (run := runs.get(position)) is not None:
-            state, seen = RowState(run.judgement.verdict.value), run.observation
-            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured, run.is_flaky))
+            state, observation = RowState(run.judgement.verdict.value), run.observation
+            rows.append(
+                ReleaseRow(name, state, run.judgement.reason, day, observation.key, observation.measured, run.is_flaky)
+            )
         else:
             rows.append(_not_run(plan, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))

@@ -1,4 +1,4 @@
-"""Runs the probes of a question between two worlds, and trusts a pass as far as the bug is known to be flaky.
+"""Runs the probes of a question between two sets of packages, and trusts a pass as far as the bug is known to be flaky.
 
 If a bug shows only in some runs, a single pass says little. A prober that repeats counts a run as passed only once it
 has passed often enough, and as failed at the first failure, so a search over sets needs no noise model of its own.
@@ -17,7 +17,7 @@ from harness.events import Judged, Reporter, Started, run_label
 from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
-from harness.question.question import Policy
+from harness.question.request import Policy
 from harness.search import passes_needed
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class Repeating(Around):
     def execute(self, prepared: Prepared) -> Observation:
         """Run a probe until it fails, or has passed often enough; returns the failed run, or else the last one."""
         while True:
-            seen = self.prober.execute(prepared)
-            if not self._passed(seen) or prepared.probe.attempt + 1 >= self.passes:
-                return seen
+            run = self.prober.execute(prepared)
+            if not self._passed(run) or prepared.probe.attempt + 1 >= self.passes:
+                return run
             prepared = self.prober.prepare(next_attempt(prepared.probe))
             if prepared.observation is not None:
                 return prepared.observation
@@ -60,7 +60,7 @@ class Repeating(Around):
 
 @frozen
 class Observer:
-    """Runs the probes of a question between two worlds.
+    """Runs the probes of a question between two sets of packages.
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
@@ -115,12 +115,12 @@ class Observer:
         self, label: str, probe: Probe, attempts: Iterable[int], until: Callable[[Observation], bool]
     ) -> Sequence[Observation]:
         """Run these attempts of a probe until one of the runs is as wanted; returns these runs."""
-        found: list[Observation] = []
+        runs: list[Observation] = []
         for number in attempts:
-            found.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
-            if until(found[-1]):
+            runs.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
+            if until(runs[-1]):
                 break
-        return found
+        return runs
 
     def _judge_of_ends(self, signature: Signature | None) -> Judge:
         """Return the judge of an end's run: any failure is bad if there is no signature."""

@@ -1,4 +1,4 @@
-"""The package and release levels between two worlds: what must be held back for a failure to go, and since when.
+"""The package and release levels between two sets of packages: what must be held back, and since when.
 
 A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely: one
 if the failure names the package that it is about.
@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.bisection.boundaries import boundary_of, candidates_of, search_line
-from harness.bisection.failures import FailureJudge, Group, seen_by
+from harness.bisection.failures import FailureJudge, Group, reduced_to
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
 from harness.culprit.proofs import Trials
@@ -25,9 +25,9 @@ from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, ProbedLine, Searched
+from harness.question.package_set import Versions, Way
 from harness.question.releases import releases_on_line
-from harness.question.snapshot import Versions, Way
-from harness.question.worlds import World
+from harness.question.snapshots import Snapshot
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class PackageSearch:
 
     observer: Observer
     group: Group
-    bad: World
-    good: World
+    bad: Snapshot
+    good: Snapshot
     repro: Repro
     alone: Repro
     held: Versions
@@ -92,7 +92,7 @@ class PackageSearch:
         return self.observer.observe(label, probe, self.judge)
 
     def passes(self, versions: Versions) -> Observation | None:
-        """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
+        """Run the bad snapshot with these versions held back; returns the run if the tests pass in it, else None."""
         probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
@@ -105,7 +105,7 @@ class PackageSearch:
         """
         if not self.held and len(self.good.lock.diff(self.bad.lock)) == 1:  # both ends have run
             return {name: change.before for name, change in self.units.items()}
-        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
+        sentence = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
         observer = self.observer
         trials = Trials(
             self.bad.scope,
@@ -116,7 +116,7 @@ class PackageSearch:
             observer.reporter,
             tally=observer.tally,
         )
-        trials.begin(Level.PACKAGE, told)
+        trials.begin(Level.PACKAGE, sentence)
 
         def probe_of(names: Collection[str]) -> Probe:
             versions = {**self.held, **{name: self.units[name].before for name in names}}
@@ -169,13 +169,13 @@ class PackageSearch:
         if searched.search.is_noisy and not observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
-        found = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
-        if None in found.ends:
-            return Culprit(evolve(found, change=change)), ()
-        judgement = self.judge(found.sides[-1])
-        found = evolve(found, message=judgement.reason if judgement.differs else "")
+        boundary = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
+        if None in boundary.ends:
+            return Culprit(evolve(boundary, change=change)), ()
+        judgement = self.judge(boundary.sides[-1])
+        boundary = evolve(boundary, message=judgement.reason if judgement.differs else "")
         is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
-        return Culprit(found, below if is_wanted else ()), below
+        return Culprit(boundary, below if is_wanted else ()), below
 
     def _below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
         """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
@@ -184,7 +184,7 @@ class PackageSearch:
         until = self.depth if is_same else Level.RELEASE
         if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
             until = Level.PACKAGE
-        bad = evolve(bad, observation=seen_by(bad.observation, self.group))
+        bad = evolve(bad, observation=reduced_to(bad.observation, self.group))
         sides = Sides(bad, good) if self.observer.policy.find_fix else Sides(good, bad)
         # If that release fails differently from the bad end, any failure counts.
         trials = evolve(trials, judge=self.judge) if is_same else trials
@@ -230,14 +230,14 @@ class PackageSearch:
             return {}
         major = [Version(name).major for name in candidates.names]
         steps = [at for at in range(1, count) if major[at] != major[at - 1]]
-        found: dict[Trial, Observation] = {}
+        runs: dict[Trial, Observation] = {}
         few = steps if len(steps) <= _STEPS else steps[-1:]
         for position in [position for at in reversed(few) for position in (at, at - 1)]:
             run = self.observer.observe(candidates.label_of(Trial(position)), candidates.probe(Trial(position)), judge)
-            found[Trial(position)] = run
+            runs[Trial(position)] = run
             if judge(run).verdict is not Verdict.BAD:
                 break
-        return found
+        return runs
 
     # -- which of them are culprits
 
@@ -246,20 +246,20 @@ class PackageSearch:
 
         Raises `FlakyError`.
         """
-        held, found = dict(versions), dict[str, Culprit]()
-        while (name := next((name for name in held if name not in found), None)) is not None:
+        held, culprits = dict(versions), dict[str, Culprit]()
+        while (name := next((name for name in held if name not in culprits), None)) is not None:
             others = {other: version for other, version in held.items() if other != name}
-            culprit = self._culprit(self.units[name], others, frozenset(found))
-            found[culprit.package] = culprit
+            culprit = self._culprit(self.units[name], others, frozenset(culprits))
+            culprits[culprit.package] = culprit
             held[culprit.package] = culprit.boundary.change.before
             for other in [other for other in held if other != culprit.package]:
-                rest = {one: version for one, version in held.items() if one != other}
+                rest = {package: version for package, version in held.items() if package != other}
                 run = self.passes(rest)
-                there = run.lock.version_of(other) if run is not None and run.lock is not None else None
+                installed = run.lock.version_of(other) if run is not None and run.lock is not None else None
                 # One that the others hold back may be a culprit, unless another was found in its place.
-                if run is not None and (other == name or there == self.units[other].after):
+                if run is not None and (other == name or installed == self.units[other].after):
                     held = rest
-        return self._with_companions([found[name] for name in held])
+        return self._with_companions([culprits[name] for name in held])
 
     def _culprit(self, change: Change, others: Versions, known: Names) -> Culprit:
         """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
@@ -267,11 +267,11 @@ class PackageSearch:
         Packages in `known` are not searched again. A package that changed along with this one is searched with this one
         held back, because the two may break the tests one after the other.
         """
-        found, below = self.boundary(change, others)
-        boundary = found.boundary
+        culprit, below = self.boundary(change, others)
+        boundary = culprit.boundary
         instead = self._instead(boundary, below)
         if instead is None or instead.name in {*known, *others}:
-            return found
+            return culprit
         held = {**others, boundary.subject: boundary.change.before}
         return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
 
@@ -285,10 +285,10 @@ class PackageSearch:
             for change in sorted(boundary.moved, key=lambda change: change.name)
             if change.name in self.units and change.name != boundary.subject and change.before and change.after
         ]
-        prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
-        for change in along if boundary.subject not in asked else ():
+        prober, required = self.observer.prober, set(map(name_of, self.bad.requirements))
+        for change in along if boundary.subject not in required else ():
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
-            if change.name in asked and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
+            if change.name in required and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
                 return change
         package = below[0] if below else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
@@ -300,20 +300,20 @@ class PackageSearch:
         The bad side of such a package fails in that culprit's code, and never as the bad end does, while the culprit's
         does: its older releases don't work with the newer ones of the package.
         """
-        found = {culprit.package: culprit for culprit in culprits}
+        remaining = {culprit.package: culprit for culprit in culprits}
         other_errors = {
-            one.package: one.boundary.sides[-1]
-            for one in culprits
-            if one.boundary.message and not self._fails_as_the_bad_end(one.boundary)
+            culprit.package: culprit.boundary.sides[-1]
+            for culprit in culprits
+            if culprit.boundary.message and not self._fails_as_the_bad_end(culprit.boundary)
         }
         for name, run in other_errors.items():
-            code, one = self._code_in(run), found[name]
-            mains = (main for main in found.values() if main.package in code and main.boundary.sides)
+            code, culprit = self._code_in(run), remaining[name]
+            mains = (main for main in remaining.values() if main.package in code and main.boundary.sides)
             main = next((main for main in mains if main.package not in other_errors), None)
             if main is not None:
-                del found[name]
-                found[main.package] = evolve(main, companions=(*main.companions, one.boundary))
-        return list(found.values())
+                del remaining[name]
+                remaining[main.package] = evolve(main, companions=(*main.companions, culprit.boundary))
+        return list(remaining.values())
 
     def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
         """Whether a release that the search over a package ran fails as the bad end does."""
@@ -322,6 +322,6 @@ class PackageSearch:
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""
-        raised = seen_by(run, self.group).exception
+        raised = reduced_to(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
         return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))

@@ -6,14 +6,14 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import answer_on, boundary_of, search_line
+from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.boundaries import LineQuestion, answer_line
 from harness.culprit.descent import find_culprit
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
@@ -23,16 +23,16 @@ from harness.errors import UserMistake
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
-from harness.probing.line import Line, ProbedLine, Searched, left_out_words
+from harness.probing.line import Line, Searched, left_out_words
 from harness.probing.probe import Probers
-from harness.question.inquiry import Inquiry, Scope
-from harness.question.question import End, EndKind, check_order
+from harness.question.package_set import PackageSet, Way
+from harness.question.question import Question, Scope
 from harness.question.releases import scope_of
-from harness.question.snapshot import Snapshot, Way
+from harness.question.request import End, EndKind, check_order
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:
-    from harness.question.question import Question
+    from harness.question.request import Request
 
 SUBJECT = "python"
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
@@ -43,7 +43,7 @@ class _Python:
     """One Python: the session that runs with it, the question as it is there, and what all its probes share."""
 
     session: Session
-    inquiry: Inquiry
+    question: Question
     scope: Scope
 
     @property
@@ -56,86 +56,100 @@ class _Python:
 
         With the lock of another Python, they have its versions as far as they fit.
         """
-        scope, day = self.scope, as_of(self.inquiry.as_of).moment if lock is None else None
+        scope, day = self.scope, as_of(self.question.as_of).moment if lock is None else None
         way = Way.DAY if lock is None else Way.NEAR
-        beside = Snapshot(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
+        beside = PackageSet(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
         return beside.at(self.session.prober, {}, attempt)
 
 
-def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
-    """Search the Pythons of this machine; `inquire` looks up what the question names for one Python.
+@frozen(kw_only=True)
+class PythonQuestion(LineQuestion):
+    """Which of these Pythons, the oldest first? `reasons` say why others are left out."""
+
+    pythons: tuple[_Python, ...]
+    reasons: dict[str, str]
+
+    def below(self, trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
+        """Find whether it is the newer Python, or which of its packages."""
+        older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
+        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
+
+    def left_out(self, _names: Collection[str]) -> dict[str, str]:
+        """Return all reasons, as there are few Pythons."""
+        return self.reasons
+
+
+def ask_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
+    """Search the Pythons of this machine; `look_up` looks up what the request names for one Python.
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    good, bad = _minor(question.good, "--good"), _minor(question.bad, "--bad")
-    find_fix = question.policy.find_fix
+    good, bad = _minor(request.good, "--good"), _minor(request.bad, "--bad")
+    find_fix = request.policy.find_fix
     check_order(good, bad, find_fix=find_fix, key=Version)
-    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), inquire)
+    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), look_up)
     minors = tuple(python.minor for python in pythons)
-    newest = pythons[-1]
-    scope, depth = newest.scope, newest.inquiry.depth
-    candidates = Line(
-        SUBJECT,
-        minors,
-        lambda trial: pythons[trial.position].probe(trial.attempt),
-        minors.index(good) if good is not None else None,
-        minors.index(bad) if bad is not None else None,
-        find_fix=find_fix,
-        unit="Python",
-        label=lambda position: f"Python {pythons[position].scope.python}",
-    )
+    question, scope = pythons[-1].question, pythons[-1].scope
     verb = "fixed" if find_fix else "broke"
     headline = (
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
-
-    def find(trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
-        older, newer = (pythons[position] for position in searched.search.result.boundary or ())
-        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, depth)
-
-    judge = Judge(scope.repro.signature, session.store)
-    probers = Probers({one.scope.python: one.session.prober for one in pythons})
-    with session.lanes(scope.device, scope.repro) as lanes:
-        line = ProbedLine(candidates, judge, probers, lanes, session.reporter, question.policy.noise)
-        announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
-        found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
-    named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
-    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
-    answer = answer_on(found, asked, boundary_of(found.searched, left_out=left_out))
-    return evolve(answer, notes=(*newest.inquiry.told, *answer.notes))
+    ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
+    about = PythonQuestion(
+        pythons=pythons,
+        reasons=left_out,
+        line=Line(
+            SUBJECT,
+            minors,
+            lambda trial: pythons[trial.position].probe(trial.attempt),
+            minors.index(good) if good is not None else None,
+            minors.index(bad) if bad is not None else None,
+            find_fix=find_fix,
+            unit="Python",
+            label=lambda position: f"Python {pythons[position].scope.python}",
+        ),
+        scope=scope,
+        record=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
+        prober=Probers({python.scope.python: python.session.prober for python in pythons}),
+        judge=Judge(scope.repro.signature, session.store),
+        depth=question.depth,
+        announced=(headline, (*question.notes, *left_out_words(left_out))),
+    )
+    answer = answer_line(session, question, lambda *_: about)
+    return evolve(answer, notes=(*question.notes, *answer.notes))
 
 
 def _pythons(
-    session: Session, given: Sequence[str], inquire: Callable[[Session], Inquiry]
+    session: Session, given: Sequence[str], look_up: Callable[[Session], Question]
 ) -> tuple[tuple[_Python, ...], dict[str, str]]:
     """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
     first, last = given if len(given) == 2 else (_MINORS[0], _MINORS[-1])
-    found: list[_Python] = []
+    pythons: list[_Python] = []
     left_out: dict[str, str] = {}
     for minor in sorted({*_MINORS, *given}, key=Version):
         if minor not in given and not Version(first) <= Version(minor) <= Version(last):
             continue
         try:
-            one = at_python(session, minor)
+            other = at_python(session, minor)
         except UserMistake:
             if minor in given:
                 raise
             left_out[minor] = f"not on this machine; uv python install {minor} installs it"
             continue
-        inquiry = inquire(one)
-        repro, version = inquiry.repro, one.interpreter.version
+        question = look_up(other)
+        repro, version = question.repro, other.interpreter.version
         if meets(repro.requires_python, version):
-            found.append(_Python(one, inquiry, scope_of(inquiry, version, one.device_for(repro)[0], SUBJECT)))
+            pythons.append(_Python(other, question, scope_of(question, version, other.device_for(repro)[0], SUBJECT)))
         elif minor in given:
             raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
         else:
             left_out[minor] = f"the repro requires Python {repro.requires_python}"
-    if len(found) < 2:
+    if len(pythons) < 2:
         raise UserMistake(
-            f"only {len(found)} Python of {first} to {last} can be used here",
+            f"only {len(pythons)} Python of {first} to {last} can be used here",
             hint="install one, for example with uv python install 3.12",
         )
-    return tuple(found), left_out
+    return tuple(pythons), left_out
 
 
 def _minor(text: str | None, option: str) -> str | None:
@@ -155,13 +169,13 @@ def _package_or_python(
     before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
     with_older = newer.probe(lock=before.lock)
     swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
-    seen = swapped.observation
-    if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
+    run = swapped.observation
+    if swapped.verdict is before.verdict and run is not None and run.lock is not None:
         own = evolve(trials, scope=newer.scope, prober=newer.session.local)
-        inside = Sides(Side(seen.lock, before.verdict, seen), after)
-        found = find_culprit(own, inside, until)
-        if found:
-            return found
+        inside = Sides(Side(run.lock, before.verdict, run), after)
+        findings = find_culprit(own, inside, until)
+        if findings:
+            return findings
     with_newer = older.probe(lock=after.lock)
     back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
     finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)

@@ -1,58 +1,66 @@
-"""Answers a question between releases: bisects those of the subject, then searches the change for the culprit."""
+"""The question between releases of a subject: its line, how it is announced, and what to do next."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import evolve
+from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.bisection.advice import advice_for
-from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import answer_on, boundary_of, candidates_of, search_line
-from harness.culprit.descent import find_culprit
-from harness.model.culprit import Finding, Level
+from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.boundaries import LineQuestion, candidates_of
 from harness.probing import Judge
-from harness.probing.line import Line, ProbedLine, Searched, left_out_words
-from harness.question.question import release_end
+from harness.probing.line import Line, left_out_words
 from harness.question.releases import Plan, find_anchor, make_plan
+from harness.question.request import release_end
 
 if TYPE_CHECKING:
-    from harness.culprit.proofs import Trials
-    from harness.culprit.sides import Sides
+    from collections.abc import Collection
+
     from harness.probing.lanes import Lanes
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
-def ask_releases(session: Session, question: Inquiry) -> Answer:
-    """Answer a question between releases of its subject.
+@frozen(kw_only=True)
+class ReleaseQuestion(LineQuestion):
+    """Which release of a subject, of those of a plan?"""
 
-    Raises `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    plan: Plan
+
+    def left_out(self, names: Collection[str]) -> dict[str, str]:
+        """Return the releases left out between the outermost judged ones, with their reasons."""
+        tried = [release.version for release in self.plan.releases if str(release.version) in names]
+        if not tried:
+            return {}
+        return {name: why for name, why in self.plan.left_out.items() if min(tried) <= Version(name) <= max(tried)}
+
+    def advice(self, answer: Answer) -> str:
+        """Return the next command, or what is missing."""
+        return advice_for(answer, self.plan)
+
+
+def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuestion:
+    """Return the releases of a question's subject as a line.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
     """
     device, why = session.device_for(question.repro)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
-    plan = evolve(plan, choices=(*plan.choices, *question.told, why))
-    with session.lanes(device, question.repro) as lanes:
-        return investigate(session, plan, lanes)
-
-
-def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
-    """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-    prober, policy = session.prober, plan.question.policy
-    candidates = Line(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
-    judge = Judge(plan.repro.signature, session.store)
-    line = ProbedLine(candidates, judge, prober, lanes, session.reporter, policy.noise)
-
-    def find(trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
-        return find_culprit(trials, sides, plan.question.depth)
-
-    below = find if plan.question.depth is not Level.RELEASE else None
-    found = search_line(line, plan.scope, session.index, _announced(plan, session), below)
-    reached = {step.release for step in found.searched.record.steps}
-    boundary = boundary_of(found.searched, candidates_of(plan.releases), _between(plan, reached))
-    answer = answer_on(found, asked_of(plan), boundary)
-    return evolve(answer, advice=advice_for(answer, plan))
+    plan = evolve(plan, choices=(*plan.choices, *question.notes, why))
+    probes, find_fix = plan.probes(session.prober), plan.question.policy.find_fix
+    return ReleaseQuestion(
+        plan=plan,
+        line=Line(plan.subject, plan.names, probes, plan.good, plan.bad, find_fix),
+        scope=plan.scope,
+        record=record_of(plan),
+        prober=session.prober,
+        judge=Judge(plan.repro.signature, session.store),
+        depth=question.depth,
+        announced=_announced(plan, session),
+        candidates=candidates_of(plan.releases),
+    )
 
 
 def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
@@ -73,16 +81,8 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
     return headline, tuple(details)
 
 
-def asked_of(plan: Plan) -> Asked:
+def record_of(plan: Plan) -> QuestionRecord:
     """Return the question of a plan as an answer keeps it."""
     good, bad = (release_end(plan.names[at]) if at is not None else None for at in (plan.good, plan.bad))
     question = plan.question
-    return Asked.of(plan.scope, good, bad, as_of=plan.as_of, depth=question.depth.value, typed=question.typed)
-
-
-def _between(plan: Plan, reached: set[str]) -> dict[str, str]:
-    """Return the releases left out between the outermost judged ones, with their reasons."""
-    tried = [release.version for release in plan.releases if str(release.version) in reached]
-    if not tried:
-        return {}
-    return {name: why for name, why in plan.left_out.items() if min(tried) <= Version(name) <= max(tried)}
+    return QuestionRecord.of(plan.scope, good, bad, as_of=plan.as_of, depth=question.depth.value, typed=question.typed)

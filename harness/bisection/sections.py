@@ -26,13 +26,13 @@ class Row:
     """A label and what there is to say about it.
 
     `tone` is "good", "bad", "skip", "other" or "dim"; `link` is the web page of what is named, `code` are lines below.
-    `more` is for pages, and so is the whole row with `is_long`.
+    `detail` is for pages, and so is the whole row with `is_long`.
     """
 
     label: str
     items: tuple[str, ...]
     tone: str = ""
-    more: str = ""
+    detail: str = ""
     link: str = ""
     code: str = ""
     is_long: bool = False
@@ -96,15 +96,15 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         rows.append(Row("internal error", (failure.fault,), "skip"))
     for culprit in failure.culprits:
         boundary = culprit.boundary
-        found = (culprit.package, boundary.ends[1])
-        is_new = found not in shown
+        release = (culprit.package, boundary.ends[1])
+        is_new = release not in shown
         if is_new or culprit.findings or not boundary.is_certain:
             rows += _proofs(culprit)
-        texts = [one.text.partition("; the release")[0] for one in culprit.evidence]
+        texts = [evidence.text.partition("; the release")[0] for evidence in culprit.evidence]
         rows += [Row("evidence", (text,), "other") for text in dict.fromkeys(texts) if text not in shown]
         yield Section("Proof", tuple(rows))
         rows = []
-        shown |= {found, *texts}
+        shown |= {release, *texts}
         if is_new:
             yield from _below(culprit.findings) if culprit.findings else ()
             yield from _differences(boundary, {change.name for change in culprit.packages})
@@ -125,13 +125,13 @@ def _proofs(culprit: Culprit) -> Iterator[Row]:
     rows: dict[object, Row] = {}
     for finding in findings:
         for proof in finding.proofs:
-            seen = proof.verdict.word if proof.observation is not None or proof.is_expected else "not run"
+            verdict_word = proof.verdict.word if proof.observation is not None or proof.is_expected else "not run"
             if proof.is_expected and not proof.holds:
-                seen += f", but only with {counted(proof.besides, 'other change')}"
+                verdict_word += f", but only with {counted(proof.besides, 'other change')}"
             run = proof.observation.key if proof.observation is not None else ""
-            more = "; ".join(filter(None, (finding.level.value, proof.reason, run)))
-            is_long = not any(finding is one for one in brief)
-            row = _proof(f"{proof.sentence}: {seen}", holds=proof.holds, more=more, is_long=is_long)
+            detail = "; ".join(filter(None, (finding.level.value, proof.reason, run)))
+            is_long = not any(finding is other for other in brief)
+            row = _proof(f"{proof.sentence}: {verdict_word}", holds=proof.holds, detail=detail, is_long=is_long)
             rows[proof.sentence, proof.verdict, proof.holds] = row
     if all(row.is_long for row in rows.values()):
         sides = [(Verdict.GOOD, boundary.certainty.good_side), (Verdict.BAD, boundary.certainty.bad_side)]
@@ -146,9 +146,9 @@ def _proofs(culprit: Culprit) -> Iterator[Row]:
         yield Row("internal error", (culprit.fault,), "skip")
 
 
-def _proof(text: str, *, holds: bool, more: str = "", is_long: bool = False) -> Row:
+def _proof(text: str, *, holds: bool, detail: str = "", is_long: bool = False) -> Row:
     label, tone = ("proved", "good") if holds else ("not shown", "skip")
-    return Row(label, (text,), tone, more, is_long=is_long)
+    return Row(label, (text,), tone, detail, is_long=is_long)
 
 
 def _runs(verdict: Verdict, counts: Counts | None) -> str:
@@ -190,13 +190,13 @@ def _level(finding: Finding) -> Row:
     what: Iterable[str] = [f"commit {commit}" for commit in finding.commits]
     what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
     limits = [*finding.notes, *(() if finding.is_minimal else ("a smaller change may be enough",))]
-    told = (
+    parts = (
         listed(what or finding.files or map(str, finding.packages)),
         state_of(finding),
         *limits,
         f"{counted(finding.candidates, 'candidate')}, {counted(finding.runs, 'run')}, {finding.unresolved} not judged",
     )
-    return Row(finding.level.value, ("; ".join(told),), is_long=True)
+    return Row(finding.level.value, ("; ".join(parts),), is_long=True)
 
 
 def _differences(boundary: Boundary, named: set[str]) -> Iterator[Section]:
@@ -208,23 +208,23 @@ def _differences(boundary: Boundary, named: set[str]) -> Iterator[Section]:
     altered = {release: tuple(map(in_environment, files)) for release, files in boundary.altered.items()}
     rows = [
         *([Row("also installed differently", changes)] if changes else []),
-        *skipped_rows(sorted(reasons.items(), key=lambda one: version_order(one[0]))),
-        *(Row(f"also changed with {listed(names)}", told, "dim") for told, names in _grouped(boundary.drift)),
+        *skipped_rows(sorted(reasons.items(), key=lambda item: version_order(item[0]))),
+        *(Row(f"also changed with {listed(names)}", lines, "dim") for lines, names in _grouped(boundary.drift)),
         *(
             Row(f"{listed(names)} changed files of the environment, which was thrown away", files, "dim")
             for files, names in _grouped(altered)
         ),
     ]
     yield Section("What else differs", tuple(rows), is_folded=True)
-    left_out = sorted(boundary.left_out.items(), key=lambda one: version_order(one[0]))
+    left_out = sorted(boundary.left_out.items(), key=lambda item: version_order(item[0]))
     rows = [Row(release, (reason,), is_long=True) for release, reason in left_out]
     yield Section("Releases that were left out", tuple(rows), is_folded=True)
 
 
-def _grouped(told: Mapping[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
+def _grouped(lines_of: Mapping[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
     """Group candidates with the same drift, or the same changed files."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for name, lines in told.items():
+    for name, lines in lines_of.items():
         groups.setdefault(lines, []).append(name)
     return list(groups.items())
 
@@ -235,16 +235,18 @@ def skipped_rows(releases: Iterable[tuple[str, str | None]]) -> Iterator[Row]:
         (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
         for release, reason in releases
     ]
-    for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
+    for shared in dict.fromkeys(reason for _, reason in rows if reason is not None):
         # listed_in_order needs the other releases, too: they interrupt a sequence.
-        line = listed_in_order((release, reason == told) for release, reason in rows)
-        yield Row("skipped", (f"{line}: {told}",), "skip")
+        line = listed_in_order((release, reason == shared) for release, reason in rows)
+        yield Row("skipped", (f"{line}: {shared}",), "skip")
 
 
 def _of_search(answer: Answer) -> Iterator[Row]:
     """Yield the choices that were made, and the tests and packages that are not part of the answer."""
-    yield from (Row("", (short_reason(told),), "dim") for told in answer.notes)
-    along = tuple(one.constraint or one.subject for culprit in answer.culprits for one in culprit.companions)
+    yield from (Row("", (short_reason(note),), "dim") for note in answer.notes)
+    along = tuple(
+        companion.constraint or companion.subject for culprit in answer.culprits for companion in culprit.companions
+    )
     apart = {
         "fail at both ends": answer.comparison.failing_at_both,
         "passed at the good end, did not run at the bad end": answer.comparison.not_run,

@@ -26,7 +26,7 @@ class ShownAnswer(Answer):
     @classmethod
     def of(cls, answer: Answer) -> ShownAnswer:
         """Return the same answer as one that shows itself."""
-        return cls(**{one.name: getattr(answer, one.name) for one in fields(Answer)})
+        return cls(**{part.name: getattr(answer, part.name) for part in fields(Answer)})
 
     def _repr_html_(self) -> str:
         return html_of(self)
@@ -40,7 +40,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
     """Return an answer as `harness bisect --json` prints it (schema 4, described in `answer.schema.json`)."""
     boundary = answer.boundary
     is_fix = boundary.is_fix or answer.status in (Status.FIXED, Status.NOT_FIXED)
-    told = {
+    document = {
         "schema": SCHEMA,
         "subject": answer.subject or None,
         **picked(answer, "status sentence advice"),
@@ -65,7 +65,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
         **picked(answer.asked, "device python as_of files"),
         "notes": answer.notes,
     }
-    return _JSON.unstructure(told)  # type: ignore[no-any-return]
+    return _JSON.unstructure(document)  # type: ignore[no-any-return]
 
 
 def _guilty(culprit: Culprit) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,9 @@ def _guilty(culprit: Culprit) -> Iterator[dict[str, Any]]:
             "first_bad": change.after,
             "suspects": boundary.suspects if is_own else (change.after,),
             "together_with": [other.name for other in culprit.packages if other.name != change.name],
-            "companions": [{"package": one.subject, "constraint": one.constraint} for one in culprit.companions],
+            "companions": [
+                {"package": companion.subject, "constraint": companion.constraint} for companion in culprit.companions
+            ],
             "evidence": culprit.evidence,
             "proved": culprit.is_proved,
             "observations": boundary.sides,
@@ -90,8 +92,8 @@ def _guilty(culprit: Culprit) -> Iterator[dict[str, Any]]:
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
-    told = (one for culprit in failure.culprits for one in _guilty(culprit))
-    return {**_FAILURE(failure), "culprits": _JSON.unstructure(list(told))}
+    guilty = (change for culprit in failure.culprits for change in _guilty(culprit))
+    return {**_FAILURE(failure), "culprits": _JSON.unstructure(list(guilty))}
 
 
 def _level(finding: Finding) -> dict[str, Any]:

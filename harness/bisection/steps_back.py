@@ -1,4 +1,4 @@
-"""Steps back from the bad end of a question to worlds before it: days, or releases of one package."""
+"""Steps back from the bad end of a question to snapshots before it: days, or releases of one package."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from packaging.version import Version
 
 from harness.errors import UserMistake
 from harness.model.text import counted
-from harness.question.question import EndKind, day_end, release_end
-from harness.question.worlds import NoSolution, World, Worlds
+from harness.question.request import EndKind, day_end, release_end
+from harness.question.snapshots import NoSolution, Snapshot, Snapshots
 
 
-def _day_before(world: World, days: int) -> str:
-    """Name the world of a day so many days before the bad end."""
+def _day_before(snapshot: Snapshot, days: int) -> str:
+    """Name the snapshot of a day so many days before the bad end."""
     ago = counted(days, "day") if days % _WEEK else counted(days // _WEEK, "week")
-    return f"as of {world.end.text}, {ago} before"
+    return f"as of {snapshot.end.text}, {ago} before"
 
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
@@ -26,37 +26,38 @@ _WEEK = 7
 
 @define
 class StepsBack:
-    """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
+    """The snapshots before the bad one, each with its name; an iterator that several searches may go on with.
 
     `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
-    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the world of
-    `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
-    `differs` is set by who runs a world that fails with another error than the bug's: it may have worked between it and
-    the world before. With `package` the worlds before are those of its older releases beside the bad end's others.
+    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the snapshot
+    of `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its
+    packages. `differs` is set by who runs a snapshot that fails with another error than the bug's: it may have worked
+    between it and the snapshot before. With `package` the older snapshots have its older releases beside the bad end's
+    other packages.
     """
 
-    worlds: Worlds
-    bad: World
+    snapshots: Snapshots
+    bad: Snapshot
     package: str = ""
     reached: str = field(default="", init=False)
-    oldest: World | None = field(default=None, init=False)
+    oldest: Snapshot | None = field(default=None, init=False)
     limit: str = field(default="", init=False)
     hint: str = field(default="", init=False)
     is_blocked: bool = field(default=False, init=False)
     way_on: tuple[str, str] | None = field(default=None, init=False)
     differs: bool = field(default=False, init=False)
-    _steps: Iterator[tuple[str, World]] = field(init=False)
+    _steps: Iterator[tuple[str, Snapshot]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         is_days = self.bad.end.kind is not EndKind.RELEASE and not self.package
         self._steps = self._days() if is_days else self._releases()
 
-    def __iter__(self) -> Iterator[tuple[str, World]]:
-        """Yield the worlds that are left. Raises `UserMistake` if the bad end has no day."""
+    def __iter__(self) -> Iterator[tuple[str, Snapshot]]:
+        """Yield the snapshots that are left. Raises `UserMistake` if the bad end has no day."""
         return self._steps
 
-    def _days(self) -> Iterator[tuple[str, World]]:
-        """Yield the worlds of one, two, four ... weeks before.
+    def _days(self) -> Iterator[tuple[str, Snapshot]]:
+        """Yield the snapshots of one, two, four ... weeks before.
 
         Before the first that has no solution, or that fails with another error, also some in the gap.
         """
@@ -65,11 +66,11 @@ class StepsBack:
         before = 0
         for step in range(_STEPS_BACK):
             days = _WEEK * 2**step
-            if (world := self._of_day(days)) is None:
+            if (snapshot := self._of_day(days)) is None:
                 yield from self._in_the_gap(before, days)
                 return
             was_different = self.differs
-            yield _day_before(world, days), world
+            yield _day_before(snapshot, days), snapshot
             if not self.differs:
                 before = days
             elif not was_different:
@@ -77,51 +78,51 @@ class StepsBack:
                 self.differs = True
         self.limit = "older packages were not tried"
 
-    def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, World]]:
-        """Yield worlds between the last day that shows the bug and the first that can't show it."""
+    def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, Snapshot]]:
+        """Yield snapshots between the last day that shows the bug and the first that can't show it."""
         while without - before > 1:
             middle = (before + without) // 2
-            if (world := self._of_day(middle)) is None:
+            if (snapshot := self._of_day(middle)) is None:
                 without = middle
                 continue
-            yield _day_before(world, middle), world
+            yield _day_before(snapshot, middle), snapshot
             before, without = (before, middle) if self.differs else (middle, without)
 
-    def _of_day(self, days: int) -> World | None:
+    def _of_day(self, days: int) -> Snapshot | None:
         if self.bad.as_of is None:
             return None
         try:
             end = day_end(self.bad.as_of - timedelta(days=days))
-            world = self.worlds.of(end)
+            snapshot = self.snapshots.of(end)
         except (UserMistake, OverflowError) as error:
             self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""
             self.is_blocked = isinstance(error, NoSolution) and not error.is_for_wheels
             self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
             return None
         if not self.reached or end.text < self.reached:
-            self.reached, self.oldest = end.text, world
-        return world
+            self.reached, self.oldest = end.text, snapshot
+        return snapshot
 
-    def _releases(self) -> Iterator[tuple[str, World]]:
-        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
-        worlds, bad = self.worlds, self.bad
+    def _releases(self) -> Iterator[tuple[str, Snapshot]]:
+        """Yield the snapshots one, two, four ... releases back, if they can be installed with the rest."""
+        snapshots, bad = self.snapshots, self.bad
         if self.package:
-            worlds = evolve(worlds, subject=self.package)
+            snapshots = evolve(snapshots, subject=self.package)
         newest = bad.lock.version_of(self.package) if self.package else bad.end.text
         older = [
             str(release.version)
-            for release in worlds.index.releases(worlds.subject)
+            for release in snapshots.index.releases(snapshots.subject)
             if newest is not None
             and release.version < Version(Version(newest).public)
-            and release.left_out_because(worlds.interpreter.target) is None
+            and release.left_out_because(snapshots.interpreter.target) is None
         ]
         positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
         for position in positions:
             version = older[-position]
             try:
-                world = worlds.at_release(release_end(version), bad)
+                snapshot = snapshots.at_release(release_end(version), bad)
             except UserMistake:
                 continue
-            self.reached = f"{worlds.subject} {version}"
-            yield self.reached, evolve(world, end=release_end(self.reached)) if self.package else world
-        self.limit = f"{worlds.subject} has no older release that can be installed here"
+            self.reached = f"{snapshots.subject} {version}"
+            yield self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
+        self.limit = f"{snapshots.subject} has no older release that can be installed here"

@@ -10,14 +10,15 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
+from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
-from harness.question.question import End, EndKind
-from harness.question.worlds import end_words
-from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
+from harness.question.request import End, EndKind
+from harness.question.snapshots import end_words
+from harness.search import CONFIDENCE, LineResult, LineStatus
 
 
 def sentence_of(answer: Answer) -> str:
@@ -37,7 +38,7 @@ def _answer(answer: Answer) -> str:
     good_end = answer.asked.ends.get("good")
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            return found_in_words(answer)
+            return change_in_words(answer)
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in boundary.steps)
             where = f"with {subject} {newest}" if newest else _end(answer, "bad")
@@ -76,10 +77,10 @@ def _outermost(boundary: Boundary) -> tuple[str, str]:
     return (judged[0], judged[-1]) if judged else ("", "")
 
 
-def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
+def moved_ends(result: LineResult, names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
     return tuple(
-        f"{names[end.asked]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
+        f"{names[end.given]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
     )
 
@@ -133,7 +134,7 @@ def between_in_words(subject: str, older: str, newer: str, suspects: Sequence[st
     )
 
 
-def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say in a clause why the search over a line is not sure which candidate it is."""
     known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
     effect, suspects = known.effect, boundary.suspects
@@ -149,7 +150,7 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
         runs = known.bad_side.runs + (known.good_side.runs if known.good_side else 0)
         at_best = f"; the likeliest has {100 * known.confidence:.0f} %" if known.confidence is not None else ""
         return f"it is flaky, and after {runs} runs it can be any of {ranged(suspects)}{at_best}"
-    if result.status is BisectionStatus.FLAKY:
+    if result.status is LineStatus.FLAKY:
         which = ", ".join(boundary.candidates[position].version for position in result.flaky)
         return f"{subject} {which} gave different verdicts when it was run again"
     if not boundary.steps:
@@ -170,11 +171,11 @@ def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature
     )
 
 
-def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+def _unjudged_end(boundary: Boundary, result: LineResult, signature: Signature | None) -> str:
     """Say why the answer is open: the end that it is about could not be judged."""
-    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    is_about_bad = result.status is LineStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
-    name, used = (boundary.candidates[position].version for position in (end.asked, end.used))
+    name, used = (boundary.candidates[position].version for position in (end.given, end.used))
     reason = next((step.reason for step in boundary.steps if step.release == name), "")
     subject = subject_of(boundary)
     why = _otherwise(boundary, name, reason, signature) or f"{subject} {name} could not be tested: {reason}"
@@ -193,10 +194,10 @@ def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.comparison.runs:  # most of these runs are of more than one package
         return counted(answer.effort.probes, "run") if answer.effort.probes else "all runs known already"
-    told = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
+    runs = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
     if not answer.findings or not answer.effort.culprit_probes:
-        return told
-    return f"{told}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
+        return runs
+    return f"{runs}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
 
 
 def packages_of(finding: Finding) -> str:
@@ -219,12 +220,12 @@ def state_of(finding: Finding) -> str:
 
 def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
     """Name the functions of regions, with their files and lines in brackets."""
-    told = []
+    places = []
     older = finding.packages[0].before if len(finding.packages) == 1 else None
-    for (file, function, is_there), found in _by_place(regions).items():
-        at = f"{file}, {numbered_lines(found)}" + (f" of {older}" if older and not is_there else "")
-        told.append(f"{function} ({at})" if function else at)
-    return told
+    for (file, function, is_there), lines in _by_place(regions).items():
+        at = f"{file}, {numbered_lines(lines)}" + (f" of {older}" if older and not is_there else "")
+        places.append(f"{function} ({at})" if function else at)
+    return places
 
 
 def _places(finding: Finding) -> str:
@@ -237,12 +238,12 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
 
     Lines that it removed are numbered as in the older release.
     """
-    found: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+    places: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
     for region in regions:
         is_there = region.after[1] >= region.after[0]
         lines = region.after if is_there else region.before
-        found.setdefault((region.file, region.function, is_there), []).append(lines)
-    return found
+        places.setdefault((region.file, region.function, is_there), []).append(lines)
+    return places
 
 
 def _end(answer: Answer, which: str) -> str:
@@ -254,29 +255,39 @@ def _end(answer: Answer, which: str) -> str:
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
 
-def found_in_words(answer: Answer) -> str:
+def change_in_words(answer: Answer) -> str:
     """Say since when it fails, or in what it is fixed.
 
     `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
     """
     alike: dict[object, list[Failure]] = {}
-    for group in answer.failures:
-        releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
-        alike.setdefault(releases or group.note, []).append(group)
-    told = [
-        (max(map(_since, groups), key=len), len({test for one in groups for test in one.tests}))
-        for groups in alike.values()
-    ]
-    count = len({test for failure in answer.failures for test in failure.tests})
+    for failure in answer.failures:
+        releases = frozenset((culprit.package, culprit.boundary.ends[1]) for culprit in failure.culprits)
+        alike.setdefault(releases or failure.note, []).append(failure)
+    reasons = [(_tests_of(failures), max(map(_since, failures), key=len)) for failures in alike.values()]
+    tests = _tests_of(answer.failures)
     is_fix = answer.status is Status.FIXED
-    if not count:
-        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
-    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
+    if not tests:
+        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for _, since in reasons)}."
+    parts = [f"{_numbered(some)} {since}" if len(reasons) > 1 else since for some, since in reasons]
     if answer.comparison.flaky:
         parts.append(f"{len(answer.comparison.flaky)} are flaky")
-    verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
-    subject = f"{counted(count, 'test')} {verb}"
+    if tests == {EXIT}:
+        subject = f"The exit code {'is 0 again' if is_fix else 'is not 0'}"
+    else:
+        verb = ("is fixed" if len(tests) == 1 else "are fixed") if is_fix else ("fails" if len(tests) == 1 else "fail")
+        subject = f"{counted(len(tests - {EXIT}), 'test')}{' and the exit code' if EXIT in tests else ''} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _tests_of(failures: Iterable[Failure]) -> set[str]:
+    return {test for failure in failures for test in failure.tests}
+
+
+def _numbered(tests: set[str]) -> str:
+    """Return how many tests these are, with the exit code by its name."""
+    number = len(tests - {EXIT})
+    return " and ".join([str(number)] * bool(number) + ["the exit code"] * (EXIT in tests))
 
 
 def _since(group: Failure) -> str:
@@ -295,7 +306,7 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
         along = []
     text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
     if culprit.companions:
-        held = [one.constraint or one.subject for one in culprit.companions]
+        held = [companion.constraint or companion.subject for companion in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
     reasons = {release: re.split(r": | \(--", why)[0] for release, why in boundary.left_between.items()}
     for why in dict.fromkeys(reasons.values()):
@@ -344,7 +355,10 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
-    return [*rows, *(("Advice", said if len(advice) == 1 else f"{who}: {said}") for said, who in advice.items())]
+    return [
+        *rows,
+        *(("Advice", advised if len(advice) == 1 else f"{who}: {advised}") for advised, who in advice.items()),
+    ]
 
 
 def subject_of(boundary: Boundary) -> str:
@@ -375,12 +389,15 @@ def _label(culprit: Culprit) -> str:
 
 
 def _workaround(answer: Answer) -> str:
-    """The constraints; between two worlds also whether the newest packages that they allow were run."""
+    """The constraints; between two sets of packages also whether the newest packages that they allow were run."""
     if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"
-    sure = f"nothing else newly fails with {them}" if answer.comparison.failing_at_both else f"a run with {them} passed"
-    return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
+    run = answer.verified_by
+    if run is None:
+        return f"{answer.constraint} (not confirmed by a run)"
+    passed = run.outcome is Outcome.COMPLETED
+    return f"{answer.constraint} ({f'a run with {them} passed' if passed else f'nothing else newly fails with {them}'})"
 
 
 def cause_of(culprit: Culprit) -> str:
@@ -392,11 +409,11 @@ def cause_of(culprit: Culprit) -> str:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
         return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
     finest = culprit.findings[-1]
-    is_range = bool(boundary.untried) and [one.name for one in finest.packages] == [boundary.subject]
+    is_range = bool(boundary.untried) and [change.name for change in finest.packages] == [boundary.subject]
     who = _newer(culprit) if is_range else packages_of(finest)
     if finest.commits:
-        told = f"commit {listed(commit.described for commit in finest.commits)}"
-        return f"{boundary.subject} {told}" if boundary.change.unit == "commit" else f"{who}, {told}"
+        commits = f"commit {listed(commit.described for commit in finest.commits)}"
+        return f"{boundary.subject} {commits}" if boundary.change.unit == "commit" else f"{who}, {commits}"
     where = _places(finest)
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
@@ -405,10 +422,10 @@ def cause_of(culprit: Culprit) -> str:
 
 def _advice_of(answer: Answer) -> dict[str, str]:
     """What the releases themselves say to use instead, and the release that says it."""
-    found: dict[str, str] = {}
+    advice: dict[str, str] = {}
     for culprit in answer.culprits:
-        said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
-        if said and not culprit.boundary.is_fix:
+        advised = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
+        if advised and not culprit.boundary.is_fix:
             names = listed(change.name for change in culprit.packages)
-            found.setdefault(said, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
-    return found
+            advice.setdefault(advised, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
+    return advice

@@ -26,6 +26,7 @@ from harness.catalogue.tracebacks import (
     tracebacks_of,
 )
 from harness.catalogue.versions import Versions, versions_in
+from harness.environment.interpreter import OLDEST_PYTHON
 from harness.errors import BadRepro
 from harness.model import RaisedException, Repro
 from harness.model.release import name_of
@@ -40,7 +41,6 @@ _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
 _LOADS = re.compile(r"\b(?:from_pretrained|load_dataset|pipeline|SentenceTransformer)\(")
 _VALUE = re.compile(r"\W*(?P<side>expected|actual|got)\b[^:\n]{0,30}:[\s*`]*(?P<value>[^\n]*)", re.I)
 _PRINTED = re.compile(r"[-\d.e+]+|[\[({'\"].*|\w+\(.*\)|True|False|None|nan", re.I)
-_OLDEST_PYTHON = Version("3.9")
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "py3")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
@@ -184,8 +184,8 @@ def _subjects(parts: Draft) -> tuple[str, ...]:
     versions, home = parts.versions, project_named(parts.report.repository.rpartition("/")[2])
     framed = suspects(parts.raised)
     names = dict.fromkeys((*framed, *([home] if home else ()), *parts.script.projects))
-    known = [name for name in names if name in KNOWN or name in framed]
-    likely = [name for name in known if name not in LAST_SUSPECTS or name == home] or known
+    packages = [name for name in names if name in KNOWN or name in framed]
+    likely = [name for name in packages if name not in LAST_SUSPECTS or name == home] or packages
     with_version = [name for name in likely if name in versions.installed or name in versions.several]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
@@ -218,8 +218,8 @@ def _gaps(parts: Draft, blocks: Sequence[Block]) -> Iterator[Gap]:
         yield Gap("the signature", f"the report has {errors} different errors: check that it is of the right one")
     if not parts.subjects:
         yield Gap("the subject", "name the package to bisect over: [tool.harness.subjects.NAME]")
-    known = (*versions.installed, *versions.unreleased, *versions.several)
-    for name in (name for name in parts.subjects if name not in known and script.header is None):
+    listed_names = (*versions.installed, *versions.unreleased, *versions.several)
+    for name in (name for name in parts.subjects if name not in listed_names and script.header is None):
         yield Gap(f"the version of {name}", "the report does not list it: pin it in dependencies, or leave it")
     for name, several in versions.several.items():
         yield Gap(f"the version of {name}", f"the report lists {listed(several)}: pin the one that fails")
@@ -262,8 +262,8 @@ def _source(parts: Draft) -> str:
     if header is not None and "[tool.harness" in code:
         return "".join(f"# {MARK}: {gap.what}: {gap.todo}\n" for gap in parts.gaps) + code + "\n"
     minor = ".".join((parts.versions.python or "").split(".")[:2])
-    is_old = bool(minor) and Version(minor) < _OLDEST_PYTHON
-    python = f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else ""
+    is_old = bool(minor) and Version(minor) < OLDEST_PYTHON
+    python = f">={OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else ""
     title = one_line(parts.report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.catalogue", ""),

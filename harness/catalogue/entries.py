@@ -57,11 +57,11 @@ class Entry:
     def text(self) -> str:
         """Everything that a search looks at."""
         known = self.known
-        seen = known.seen.error if known.seen is not None else ""
+        error = known.seen.error if known.seen is not None else ""
         signature = self.repro.signature
-        texts = (self.name, *self.repro.subjects, *self.repro.dependencies, self.repro.summary, known.kind, seen)
-        more = (known.file, known.function, known.removed, known.fix, known.workaround, *known.upstream)
-        return " ".join((*texts, *more, str(signature or ""))).lower()
+        texts = (self.name, *self.repro.subjects, *self.repro.dependencies, self.repro.summary, known.kind, error)
+        details = (known.file, known.function, known.removed, known.fix, known.workaround, *known.upstream)
+        return " ".join((*texts, *details, str(signature or ""))).lower()
 
 
 def all_entries(where: Path | None = None) -> list[Entry]:
@@ -75,20 +75,20 @@ def all_entries(where: Path | None = None) -> list[Entry]:
     return entries
 
 
-def found_entries(words: Sequence[str], where: Path | None = None) -> list[Entry]:
+def entries_with(words: Sequence[str], where: Path | None = None) -> list[Entry]:
     """Return the entries that have all the words, or the one of that name. Raises `UserMistake` if none has."""
     entries = all_entries(where)
     if len(words) == 1 and (named := [entry for entry in entries if entry.name == words[0]]):
         return named
     wanted = [part for word in words for part in word.lower().split()]
-    found = [entry for entry in entries if all(part in entry.text for part in wanted)]
-    if not found:
+    matching = [entry for entry in entries if all(part in entry.text for part in wanted)]
+    if not matching:
         close = difflib.get_close_matches(" ".join(words), [entry.name for entry in entries], n=1)
         raise UserMistake(
             f"no known regression with {' '.join(words)!r}" + (f"; did you mean {close[0]}?" if close else ""),
             hint="harness repros lists all of them; harness match FILE looks a traceback up",
         )
-    return found
+    return matching
 
 
 def lines_of(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -15,11 +15,11 @@ FIELD: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known.toml").rea
 KNOWN = frozenset(FIELD["packages"])
 LAST_SUSPECTS = frozenset(FIELD["last-suspects"])
 _PROJECTS: dict[str, str] = FIELD["modules"]
-_SAID = {normalized_name(key.replace(" ", "-")): value for key, value in FIELD["said"].items()}
+_ALIASES = {normalized_name(key.replace(" ", "-")): value for key, value in FIELD["aliases"].items()}
 
 _ALIAS = "|".join(
     sorted(
-        {re.escape(name).replace(r"\-", "[-_ ]?") for name in (*KNOWN, *_SAID, *map(normalized_name, _PROJECTS))},
+        {re.escape(name).replace(r"\-", "[-_ ]?") for name in (*KNOWN, *_ALIASES, *map(normalized_name, _PROJECTS))},
         key=len,
         reverse=True,
     )
@@ -30,7 +30,7 @@ NAME = rf"(?<![\w/.@-])(?:hugging ?face )?(?P<name>{_ALIAS})(?![\w/]|-(?!\d))"
 def project_named(text: str) -> str | None:
     """Return the project that a name in a list or a sentence means, None if it is not a known one."""
     name = normalized_name(text.strip("`*'\" ").replace(" ", "-"))
-    name = _SAID.get(name, name)
+    name = _ALIASES.get(name, name)
     return name if name in KNOWN else None
 
 

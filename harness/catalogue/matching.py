@@ -52,25 +52,25 @@ def matches(
     `version_of` gives the installed version of a project, None if it is not known. Entries whose window does not have
     the installed version come last.
     """
-    found = []
+    matched = []
     for entry in entries:
         rated = [(likeness(entry, raised), raised) for raised in failures]
-        best, raised = max(rated, key=lambda one: one[0], default=(0.0, None))
+        best, raised = max(rated, key=lambda pair: pair[0], default=(0.0, None))
         version = version_of(entry.subject)
         if raised is not None and best > 0 and (version is not None or _shows_subject(entry, raised)):
-            found.append(Match(entry, raised, best, version))
-    return sorted(found, key=lambda one: (one.is_affected is False, -one.likeness, one.entry.name))
+            matched.append(Match(entry, raised, best, version))
+    return sorted(matched, key=lambda match: (match.is_affected is False, -match.likeness, match.entry.name))
 
 
 def likeness(entry: Entry, raised: RaisedException) -> float:
     """Return how much an exception looks like an entry: 0 for not at all, up to 1."""
-    seen, signature = entry.known.seen, entry.repro.signature
-    if seen is None or raised.name != seen.exception:
+    example, signature = entry.known.seen, entry.repro.signature
+    if example is None or raised.name != example.exception:
         return 0.0
-    wanted = (signature.message if signature is not None else None) or seen.message.partition("\n")[0]
+    wanted = (signature.message if signature is not None else None) or example.message.partition("\n")[0]
     if without_end(normalized_message(wanted)) not in normalized_message(raised.message):
         return 0.0
-    common = _common_frames(seen.frames, [f"{frame.file}:{frame.function}" for frame in raised.frames])
+    common = _common_frames(example.frames, [f"{frame.file}:{frame.function}" for frame in raised.frames])
     if common is None:
         return _MESSAGE_ALONE if len(wanted) >= _SPECIFIC else 0.0
     return common if common >= _ENOUGH_FRAMES else 0.0
@@ -79,19 +79,19 @@ def likeness(entry: Entry, raised: RaisedException) -> float:
 def _shows_subject(entry: Entry, raised: RaisedException) -> bool:
     """Whether a traceback can be of the entry's subject, which must appear if all frames seen were of others."""
     module = entry.subject.replace("-", "_")
-    seen = entry.known.seen.frames if entry.known.seen is not None else ()
-    is_elsewhere = bool(seen) and not any(frame.startswith(f"{module}/") for frame in seen)
+    frames = entry.known.seen.frames if entry.known.seen is not None else ()
+    is_elsewhere = bool(frames) and not any(frame.startswith(f"{module}/") for frame in frames)
     named = module in raised.message or any(frame.file.startswith(f"{module}/") for frame in raised.frames)
     return named or not is_elsewhere
 
 
-def _common_frames(seen: Sequence[str], frames: Sequence[str]) -> float | None:
+def _common_frames(expected: Sequence[str], frames: Sequence[str]) -> float | None:
     """Part of the frames in installed packages that came again, the innermost counting double.
 
     None if there are none to compare, or if it was raised in the user's own code, as a missing attribute may be.
     Frames are compared by package, name of the file and function, as folders and lines change.
     """
-    inside = [_place(frame) for frame in seen if _is_installed(frame)]
+    inside = [_place(frame) for frame in expected if _is_installed(frame)]
     others = {_place(frame) for frame in frames if _is_installed(frame)}
     if not inside or not frames or not _is_installed(frames[-1]):
         return None
@@ -111,8 +111,8 @@ def _place(frame: str) -> tuple[str, str, str]:
 
 def exceptions_in(text: str) -> list[RaisedException]:
     """Return the exceptions in a log, causes before what they caused, with the frames that stand above each."""
-    found = (one for raised in tracebacks_of(text) for one in reversed(list(raised.chain())))
-    return [evolve(one, message=without_folders(one.message)) for one in found]
+    exceptions = (exception for raised in tracebacks_of(text) for exception in reversed(list(raised.chain())))
+    return [evolve(exception, message=without_folders(exception.message)) for exception in exceptions]
 
 
 def installed_in(text: str) -> dict[str, str]:

@@ -76,10 +76,10 @@ def frame_of(raised: RaisedException) -> StackFrame | None:
 def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
     """Return the exceptions in a text, each with its chain; the last of a chain stands for it.
 
-    The `package` of a frame is its project; `line` is 0 and `text` "" if they are not told.
+    The `package` of a frame is its project; `line` is 0 and `text` "" if the text does not have them.
     """
     lines = [_stripped(line) for line in plain(text).splitlines()]
-    found: list[RaisedException] = []
+    exceptions: list[RaisedException] = []
     frames: list[StackFrame] = []
     is_open = is_linked = False
     for number, line in enumerate(lines, start=1):
@@ -105,13 +105,13 @@ def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
             continue
         if frames or is_open:
             message = "\n".join([match["message"] or "", *itertools.takewhile(_goes_on, lines[number : number + 11])])
-            cause = found.pop() if is_linked and found else None
-            found.append(RaisedException(match["type"], message.strip(), frames=tuple(frames), cause=cause))
+            cause = exceptions.pop() if is_linked and exceptions else None
+            exceptions.append(RaisedException(match["type"], message.strip(), frames=tuple(frames), cause=cause))
             frames, is_open, is_linked = [], False, False
-        elif match["message"] and not any(one.frames for one in found):
+        elif match["message"] and not any(exception.frames for exception in exceptions):
             below = [frame for line in lines[number : number + 40] if (frame := _frame(line)) is not None]
-            found.append(RaisedException(match["type"], match["message"], frames=tuple(below)))
-    return tuple(found) or tuple(_inline(text))
+            exceptions.append(RaisedException(match["type"], match["message"], frames=tuple(below)))
+    return tuple(exceptions) or tuple(_inline(text))
 
 
 def best_traceback(candidates: Iterable[RaisedException], title: str) -> RaisedException | None:
@@ -148,12 +148,12 @@ def _frame(line: str) -> StackFrame | None:
     match = next(filter(None, (pattern.match(line) for pattern in (_FILE, *_IPYTHON, _PYTEST))), None)
     if match is None:
         return None
-    told = match.groupdict()
-    package = project_of_file(told["file"]) or ""
-    file = told["file"].replace("\\", "/")
+    parts = match.groupdict()
+    package = project_of_file(parts["file"]) or ""
+    file = parts["file"].replace("\\", "/")
     # Below site-packages, or a path that can't be one.
     file = _ABOVE_PACKAGE.sub("", file) if package or "-packages/" in file else f"/{file.lstrip('/')}"
-    return StackFrame(file, int(told.get("line") or 0), told.get("function") or "<module>", package)
+    return StackFrame(file, int(parts.get("line") or 0), parts.get("function") or "<module>", package)
 
 
 def _goes_on(line: str) -> bool:

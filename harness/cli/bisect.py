@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.api import kept_answer
+from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.showing import json_of
 from harness.cli.options import (
@@ -29,8 +29,8 @@ from harness.model import Verdict
 from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy, Question
-from harness.report.commands import asked_for
+from harness.question.request import Policy, Request
+from harness.report.commands import required_names
 from harness.run.process import pause
 from harness.settings import Settings
 from harness.terminal import PlainView, print_answer, reporting
@@ -60,23 +60,23 @@ class AtTheTerminal:
         _show(lines[-_LINES:])
         while True:
             click.echo(_PROMPT, nl=False, err=True)
-            said = _line()
-            if said is None:
+            typed = _line()
+            if typed is None:
                 return Wish.QUIT
-            if (reply := _REPLIES.get(said)) is not None:
+            if (reply := _REPLIES.get(typed)) is not None:
                 return reply
-            if said in ("l", "log"):
+            if typed in ("l", "log"):
                 _show(lines or ["(it printed nothing)"])
-            elif said in ("s", "shell"):
+            elif typed in ("s", "shell"):
                 _open(shown)
             else:
                 click.echo("  type one of these letters", err=True)
 
 
 def _name(shown: JudgedRun) -> str:
-    lock, named = shown.observation.lock, asked_for(shown.probe.combination.requirements)
-    told = [f"{pin.name} {pin.version}" for pin in (lock.pins if lock is not None else ()) if pin.name in named]
-    return ", ".join(told) or shown.observation.repro
+    lock, named = shown.observation.lock, required_names(shown.probe.combination.requirements)
+    releases = [f"{pin.name} {pin.version}" for pin in (lock.pins if lock is not None else ()) if pin.name in named]
+    return ", ".join(releases) or shown.observation.repro
 
 
 def _show(lines: list[str]) -> None:
@@ -118,7 +118,7 @@ def bisect(
     policy: Policy,
     as_json: bool,
     settings: Settings,
-    **asked: Any,
+    **parts: Any,
 ) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
@@ -138,7 +138,7 @@ def bisect(
     harness bisect python --run pytest
     harness bisect matplotlib --repro plot.py --ask
     """
-    question = Question(**asked, policy=policy, project=project)
+    request = Request(**parts, policy=policy, project=project)
     if policy.ask and not sys.stdin.isatty():
         raise UserMistake("--ask needs a terminal at which you judge each run")
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
@@ -146,12 +146,12 @@ def bisect(
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
         typed = (CONSTRAINTS,) if constraints is not None else ()
-        answer, reports = kept_answer(question, settings, reporter, typed, person)
+        answer, reports = reported_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
         click.echo(to_json(json_of(answer)))
     else:
-        kept = [str(short(path)) for path in reports if path.suffix == ".html"]
+        pages = [str(short(path)) for path in reports if path.suffix == ".html"]
         limits = str(short(written)) if written is not None else ""
-        print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits)
+        print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)
     sys.exit(answer.exit_code)

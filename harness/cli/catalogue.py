@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
+from harness.catalogue.entries import Entry, all_entries, entries_with, lines_of
 from harness.catalogue.matching import Match, exceptions_in, installed_in, matches
 from harness.errors import UserMistake
 from harness.model.text import one_line
@@ -30,14 +30,14 @@ def repros(words: tuple[str, ...]) -> None:
     harness repros unexpected keyword tokenizer
     harness repros trainer_tokenizer
     """
-    found = found_entries(words)
-    if len(found) == 1:
-        click.echo("\n".join(_described(found[0])))
+    entries = entries_with(words)
+    if len(entries) == 1:
+        click.echo("\n".join(_described(entries[0])))
     else:
-        width = max(len(entry.name) for entry in found)
-        for entry in found:
+        width = max(len(entry.name) for entry in entries)
+        for entry in entries:
             click.echo(f"{entry.name:{width}}  {one_line(entry.repro.summary, 140)}")
-        click.echo(f"\n{len(found)} known regressions; harness repros NAME shows one")
+        click.echo(f"\n{len(entries)} known regressions; harness repros NAME shows one")
 
 
 @click.command()
@@ -59,14 +59,14 @@ def match(log: Path) -> None:
     raised = exceptions_in(text)
     if not raised:
         raise UserMistake(f"no exception in {'stdin' if str(log) == '-' else log}", hint="give it the whole traceback")
-    found = matches(raised, all_entries(), installed_in(text).get)[:_SHOWN]
-    if not found:
+    candidates = matches(raised, all_entries(), installed_in(text).get)[:_SHOWN]
+    if not candidates:
         click.echo("no known regression looks like this; harness bisect finds what broke it")
     else:
-        click.echo("\n".join([_installed(found[0]), *_described(found[0].entry)]))
-        if len(found) > 1:
-            click.echo(f"less like it: {', '.join(one.entry.name for one in found[1:])}")
-    sys.exit(_NONE if not found else _NOT_AFFECTED if found[0].is_affected is False else _FOUND)
+        click.echo("\n".join([_installed(candidates[0]), *_described(candidates[0].entry)]))
+        if len(candidates) > 1:
+            click.echo(f"less like it: {', '.join(other.entry.name for other in candidates[1:])}")
+    sys.exit(_NONE if not candidates else _NOT_AFFECTED if candidates[0].is_affected is False else _FOUND)
 
 
 def _read(log: Path) -> str:
@@ -82,8 +82,8 @@ def _described(entry: Entry) -> list[str]:
     return [head, *(f"  {label}: {text}" for label, text in lines_of(entry))]
 
 
-def _installed(found: Match) -> str:
-    lead = f"looks like a known regression of {found.entry.subject}"
-    if found.version is None:
+def _installed(known: Match) -> str:
+    lead = f"looks like a known regression of {known.entry.subject}"
+    if known.version is None:
         return f"{lead}; its version here is not known"
-    return f"{lead}: {found.version} has it" if found.is_affected else f"{lead}, but {found.version} does not have it"
+    return f"{lead}: {known.version} has it" if known.is_affected else f"{lead}, but {known.version} does not have it"

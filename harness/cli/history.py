@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.api import kept_history
+from harness.api import reported_history
 from harness.arguments import OptionGroup
 from harness.bisection.history_scan import Range
 from harness.cli.options import (
@@ -22,7 +22,7 @@ from harness.cli.options import (
 from harness.cli.search_options import scan_options
 from harness.cli.written import short
 from harness.model.text import to_json
-from harness.question.question import Policy, Question
+from harness.question.request import Policy, Request
 from harness.settings import Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
@@ -65,13 +65,13 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    question = Question(subject, repro, run, policy=policy)
+    request = Request(subject, repro, run, policy=policy)
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        found, reports = kept_history(question, Range(**wanted), settings, reporter)
+        result, reports = reported_history(request, Range(**wanted), settings, reporter)
     if as_json:
-        click.echo(to_json(found.as_json()))
+        click.echo(to_json(result.as_json()))
     else:
-        print_history(Console(soft_wrap=True), found, str(settings.results))
+        print_history(Console(soft_wrap=True), result, str(settings.results))
         for path in reports:
             click.echo(f"  report: {short(path)}")
-    sys.exit(found.status.exit_code)
+    sys.exit(result.status.exit_code)

@@ -123,11 +123,11 @@ def clean(older_than: float | None, dry_run: bool) -> None:
     harness clean
     harness clean --older-than 14
     """
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     if not dry_run:
         remove_leftovers(workspace)
-    kept = list(kept_folders(workspace))
-    chosen = [folder for folder in kept if older_than is None or folder.unused_days >= older_than]
+    folders = list(kept_folders(workspace))
+    chosen = [folder for folder in folders if older_than is None or folder.unused_days >= older_than]
     gone = chosen if dry_run else [folder for folder in chosen if folder.location.remove()]
     if not dry_run:
         prune_wheels(workspace)
@@ -137,7 +137,7 @@ def clean(older_than: float | None, dry_run: bool) -> None:
             remove_abandoned(workspace.downloads)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
-    left = sum(folder.size for folder in kept) - freed
+    left = sum(folder.size for folder in folders) - freed
     in_use = f"; {len(chosen) - len(gone)} are in use and stay" if len(gone) < len(chosen) else ""
     click.echo(
         f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"

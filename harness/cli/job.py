@@ -15,7 +15,6 @@ from rich.text import Text
 
 from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, settings_options
-from harness.environment import Uv, read_pip_settings
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
@@ -67,8 +66,8 @@ def bundle(
     chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
-    asked = dict(_asked(session, chosen, one) for one in over or ("",))
-    packed = Packer(session.local, view).pack(asked, output, fresh=fresh)
+    probes = dict(_labelled_probe(session, chosen, release) for release in over or ("",))
+    packed = Packer(session.local, view).pack(probes, output, fresh=fresh)
     print_packed(Console(soft_wrap=True), packed, output)
     sys.exit(3 if packed.failed else 0)
 
@@ -85,7 +84,7 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store.opened(settings.results), Uv(read_pip_settings()))
+    absorbed = take_back(folder, Store.opened(settings.results))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 
@@ -117,25 +116,25 @@ def run(folder: Path) -> None:
     sys.exit(3 if failed else 0)
 
 
-def _asked(session: Session, repro: Repro, one: str) -> tuple[str, Probe]:
+def _labelled_probe(session: Session, repro: Repro, release: str) -> tuple[str, Probe]:
     """The label and the probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
-    beside = (*settings.with_, *((one,) if one else ()))
+    beside = (*settings.with_, *((release,) if release else ()))
     named = list(map(required_name, beside))
     holds = holds_of(repro, subject_of(repro, named), named, settings.hold)
-    with_ = merged_requirements(settings.with_, (one,)) if one else settings.with_
-    here = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
+    with_ = merged_requirements(settings.with_, (release,)) if release else settings.with_
+    combination = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
-    repro = supplied(session.local, repro, here, settings.as_of, settings.made_with)
+    repro = supplied(session.local, repro, combination, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
-    there = evolve(here, device=_device(settings.device, repro, backend))
-    return one or " ".join(settings.with_) or repro.name, Probe(repro, there)
+    combination = evolve(combination, device=_device(settings.device, repro, backend))
+    return release or " ".join(settings.with_) or repro.name, Probe(repro, combination)
 
 
-def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
+def _device(choice: str, repro: Repro, torch_backend: str | None) -> Device:
     """The device of a probe. It does not depend on this machine's GPUs, because another machine runs the bundle."""
-    if asked != "auto":
-        return Device(asked)
+    if choice != "auto":
+        return Device(choice)
     is_for_cpu = repro.device == "cpu" or (repro.device == "any" and torch_backend == "cpu")
     return Device.CPU if is_for_cpu else Device.CUDA
 
@@ -146,8 +145,8 @@ def print_packed(console: Console, packed: Packed, output: Path) -> None:
         wheels = counted(len(job.wheels), "wheel")
         print_text(console, Text.assemble(("packed ", "bold green"), f"{job.label} ({wheels})"))
     for label, judgement, observation in packed.known:
-        told = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
-        print_text(console, Text.assemble(("known already ", "bold"), f"{label}: {told}; --fresh packs it again"))
+        state = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
+        print_text(console, Text.assemble(("known already ", "bold"), f"{label}: {state}; --fresh packs it again"))
     for label, why in packed.failed:
         print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
     if not packed.jobs:
@@ -173,5 +172,5 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     for label, why in absorbed.refused:
         print_text(console, Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
     new = sum(not taken.known for taken in absorbed.taken)
-    told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
-    print_text(console, f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused")
+    counts = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
+    print_text(console, f"{counts}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused")

@@ -101,14 +101,14 @@ class _Group(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except HarnessError as error:
-            found = error
+            failure = error
         except KeyboardInterrupt:
-            found = Interrupted("stopped", hint="run the same command again to continue")
+            failure = Interrupted("stopped", hint="run the same command again to continue")
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
             where = write_traceback(error, known)
-            found = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
-        tell(found, known)
-        raise click.exceptions.Exit(_exit_code(found.exit_code, for_git=for_git))
+            failure = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
+        tell(failure, known)
+        raise click.exceptions.Exit(_exit_code(failure.exit_code, for_git=for_git))
 
 
 _KEPT = "finished runs are kept"

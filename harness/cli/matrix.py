@@ -14,7 +14,7 @@ from harness.cli.options import FILE, SectionCommand, json_option, settings_opti
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Matrix, read_matrix
-from harness.matrix.page import MatrixStanding, write_page
+from harness.matrix.page import MatrixResult, write_page
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
     CellRun,
@@ -22,8 +22,8 @@ from harness.matrix.running import (
     expanded_by_index,
     open_sessions,
     pythons_of,
+    results_of,
     run_cells,
-    standings,
 )
 from harness.matrix.table import markdown_table
 from harness.model import Verdict
@@ -109,8 +109,8 @@ def matrix(
             runs = () if show else _run(sessions, choice)
         except Interrupted as error:
             stopped = error
-        rows = standings(choice.matrix.cells, sessions, runs)
-    page, record = write_page(sessions.store, MatrixStanding(read.name, rows, _typed(), choice.left_out))
+        rows = results_of(choice.matrix.cells, sessions, runs)
+    page, record = write_page(sessions.store, MatrixResult(read.name, rows, _typed(), choice.left_out))
     if as_json:
         click.echo(record, nl=False)
     elif as_table:

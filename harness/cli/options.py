@@ -38,14 +38,14 @@ _ELSEWHERE = {
 class SectionOption(click.Option):
     """An option that `--help` of a `SectionCommand` lists below the heading `section`."""
 
-    def __init__(self, *arguments: Any, section: str = _ORDER[0], **more: Any) -> None:
-        super().__init__(*arguments, **more)
+    def __init__(self, *arguments: Any, section: str = _ORDER[0], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
         self.section = section
 
 
-def option(section: str, *names: str, **more: Any) -> Decorator:
+def option(section: str, *names: str, **settings: Any) -> Decorator:
     """Add an option below the heading `section` of `--help`; otherwise like `click.option`."""
-    return click.option(*names, cls=SectionOption, section=section, **more)
+    return click.option(*names, cls=SectionOption, section=section, **settings)
 
 
 class SectionCommand(click.Command):
@@ -112,18 +112,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 def settings_options(*groups: OptionGroup) -> Decorator:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
     shown = (*groups, OptionGroup.RESULTS)
-    wanted = [one.name for one in attrs.fields(Settings) if one.metadata["option"].group in shown]
+    wanted = [part.name for part in attrs.fields(Settings) if part.metadata["option"].group in shown]
     return grouped("settings", Settings, wanted, options_of(Settings, *wanted))
 
 
 def made_of(kind: type[attrs.AttrsInstance]) -> list[str]:
     """Return the names of the fields of an attrs class that have an option."""
-    return [one.name for one in attrs.fields(kind) if "option" in one.metadata]
+    return [part.name for part in attrs.fields(kind) if "option" in part.metadata]
 
 
 def options_of(kind: type[attrs.AttrsInstance], *names: str) -> list[Decorator]:
     """Return the options of these fields of an attrs class; of all without names."""
-    return [_click_option(one) for one in attrs.fields(kind) if one.name in (names or made_of(kind))]
+    return [_click_option(part) for part in attrs.fields(kind) if part.name in (names or made_of(kind))]
 
 
 def grouped(
@@ -135,7 +135,7 @@ def grouped(
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def called(**given: Any) -> Any:
-            return command(**{name: kind(**{one: given.pop(one) for one in fields if one in given})}, **given)
+            return command(**{name: kind(**{part: given.pop(part) for part in fields if part in given})}, **given)
 
         decorated: Callable[..., Any] = called
         for add in reversed(added):
@@ -182,14 +182,14 @@ def json_option(what: str) -> Decorator:
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
-def _click_option(one: attrs.Attribute[Any]) -> Decorator:
-    described: Option = one.metadata["option"]
-    default = one.default
+def _click_option(part: attrs.Attribute[Any]) -> Decorator:
+    described: Option = part.metadata["option"]
+    default = part.default
     return option(
         _ELSEWHERE.get(described.flag, _SECTIONS[described.group]),
         described.flag,
-        one.name,
-        type=click.Choice(described.choices) if described.choices else _TYPES.get(one.name),
+        part.name,
+        type=click.Choice(described.choices) if described.choices else _TYPES.get(part.name),
         is_flag=isinstance(default, bool),
         multiple=default == (),
         default=getattr(default, "factory", default) if default != () else None,

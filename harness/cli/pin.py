@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from harness.api import kept_answer
+from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.cli.options import output_option, settings_options
@@ -18,8 +18,8 @@ from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
-from harness.question.question import Question
-from harness.report.commands import asked_for, constraints_text, install_command
+from harness.question.request import Request
+from harness.report.commands import constraints_text, install_command, required_names
 from harness.settings import Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
@@ -83,18 +83,20 @@ def pin(
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if not run and not repro:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    question = Question(repro=repro, run=run, good=good, project=project)
+    request = Request(repro=repro, run=run, good=good, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
-        answer, _ = kept_answer(question, settings, reporter)
-    found = pinned(answer)
-    click.echo(f"\n{found.sentence}", err=True)
-    if found.constraints:
-        click.echo(f"  {shlex.join(['uv', 'add', *found.constraints])} puts these bounds into pyproject.toml", err=True)
-    text = written(found, answer, style)
+        answer, _ = reported_answer(request, settings, reporter)
+    newest = pinned(answer)
+    click.echo(f"\n{newest.sentence}", err=True)
+    if newest.constraints:
+        click.echo(
+            f"  {shlex.join(['uv', 'add', *newest.constraints])} puts these bounds into pyproject.toml", err=True
+        )
+    text = written(newest, answer, style)
     print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
         click.echo(f"  written to {output}", err=True)
-    sys.exit(0 if found.is_newest else _NOT_SURE)
+    sys.exit(0 if newest.is_newest else _NOT_SURE)
 
 
 def pinned(answer: Answer) -> Pinned:
@@ -104,13 +106,14 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
     run = answer.verified_by
     if run is not None and run.lock is not None:
-        broke = ", ".join(f"{one.package} {one.boundary.change.after or ''}".rstrip() for one in answer.culprits)
+        bad = ((culprit.package, culprit.boundary.change.after or "") for culprit in answer.culprits)
+        broke = ", ".join(f"{package} {version}".rstrip() for package, version in bad)
         failing = answer.comparison.failing_at_both
         both = f"; {len(failing)} tests fail with older packages too" if failing else ""
         held = ", ".join(answer.constraints)
         sentence = f"it passes with the newest packages and {held} (a run with them passed); {broke} broke it{both}"
         return Pinned(run.lock, sentence, answer.constraints)
-    passed = next((one for one in ends[:1] if one.outcome is Outcome.COMPLETED and one.lock is not None), None)
+    passed = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
     if passed is not None and passed.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
         good = (answer.asked.ends.get("good") or {}).get("text") or "the good end"
         sentence = (
@@ -121,10 +124,10 @@ def pinned(answer: Answer) -> Pinned:
     raise UserMistake(f"no set of packages is known with which it passes: {answer.sentence}", hint=hint)
 
 
-def written(found: Pinned, answer: Answer, style: str) -> str:
+def written(newest: Pinned, answer: Answer, style: str) -> str:
     """The set as a command or a constraints file; a command names what is required itself, and the culprits."""
     if style == "constraints":
-        return constraints_text(found.lock, found.sentence)
-    asked = answer.asked
-    names = asked_for([*asked.repro.dependencies, *asked.requirements, *found.constraints])
-    return install_command(("uv", "add") if style == "uv" else ("pip", "install"), found.lock, names)
+        return constraints_text(newest.lock, newest.sentence)
+    record = answer.asked
+    names = required_names([*record.repro.dependencies, *record.requirements, *newest.constraints])
+    return install_command(("uv", "add") if style == "uv" else ("pip", "install"), newest.lock, names)

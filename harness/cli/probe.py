@@ -76,16 +76,18 @@ def probe(
     reporter = WarningsOnly(console) if as_json else PlainView(console)
     needs = None if again else required_python(repro, run, None)
     session = local_session(settings, reporter, requires_python=needs)
-    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+    projects = Projects(
+        session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
+    )
     if again:
         beside = read_beside(settings.with_, projects)
-        _tell(reporter, beside.told)
+        _tell(reporter, beside.notes)
         if beside.requirements:
             raise UserMistake("--again takes the packages of its lock; --with can only give its folders again")
         session, prepared = prepared_again(session, again, repro, run, beside.folders)
     else:
         chosen = chosen_command(repro, run, None, settings, ChosenProject(), projects)
-        _tell(reporter, chosen.told)
+        _tell(reporter, chosen.notes)
         session = evolve(session, settings=evolve(settings, with_=chosen.with_))
         prepared = prepared_probe(session, chosen.repro, fresh=fresh, replaced=chosen.replaced)
     probed = executed(session, prepared, repeat=repeat)

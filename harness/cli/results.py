@@ -69,10 +69,10 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
-    kept = Archive(store).get(id)
-    print_or_write(RENDERERS[style](page_of(store, kept)), output)
-    package = recipient_package(kept.answer)
-    if repository := repositories_of(kept).get(package):
+    stored = Archive(store).get(id)
+    print_or_write(RENDERERS[style](page_of(store, stored)), output)
+    package = recipient_package(stored.answer)
+    if repository := repositories_of(stored).get(package):
         click.echo(f"  the repository of {package}: {repository}", err=True)
 
 

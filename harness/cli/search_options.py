@@ -8,7 +8,7 @@ from harness.arguments import Option, OptionGroup, Trait
 from harness.cli.options import FILE, grouped, made_of, option, options_of
 from harness.model.culprit import Level
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy
+from harness.question.request import Policy
 
 CONSTRAINTS = Option(
     "--constraints",

@@ -22,7 +22,7 @@ from harness.environment import Builder, CannotBuild, Uninstallable, watched_env
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.question.project import Project, Projects, find_project
-from harness.report.archive import Archive, KeptAnswer
+from harness.report.archive import Archive, StoredAnswer
 from harness.run.devices import hidden
 from harness.run.launch import repro_variables
 from harness.run.runner import copy_tree, with_own_folders
@@ -68,30 +68,30 @@ def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
     command: list[str] = click.get_current_context().meta["harness.command"]
     if not command and not sys.stdin.isatty():
         raise UserMistake("a shell needs a terminal", hint=f"harness shell {side} -- COMMAND runs a command there")
-    kept = Archive(Store.opened(settings.results)).get(id)
-    observation = side_of(kept, side)
+    stored = Archive(Store.opened(settings.results)).get(id)
+    observation = side_of(stored, side)
     python = observation.lock.python if observation.lock is not None else None
     session = local_session(evolve(settings, python=python))
-    entered = entered_side(session, kept, side, observation)
+    entered = entered_side(session, stored, side, observation)
     sys.exit(enter(session.local.builder, entered, command))
 
 
-def side_of(kept: KeptAnswer, side: str) -> Observation:
+def side_of(stored: StoredAnswer, side: str) -> Observation:
     """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
-    answer = kept.answer
+    answer = stored.answer
     if answer.boundary.change.unit == "commit":
         raise UserMistake(
             "the sides of this answer are commits, which are built for each run and not kept",
             hint="harness report shows them; check one out to look around in it",
         )
     if not answer.boundary.by_verdict:
-        raise UserMistake(f"answer {kept.id} has no good and bad side: {answer.sentence}")
+        raise UserMistake(f"answer {stored.id} has no good and bad side: {answer.sentence}")
     return answer.boundary.by_verdict[Verdict(side)]
 
 
-def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:
+def entered_side(session: Session, stored: StoredAnswer, side: str, observation: Observation) -> Entered:
     """What a person enters for one side of an answer. Raises `UserMistake` if its project is gone."""
-    answer = kept.answer
+    answer = stored.answer
     ends = answer.boundary.ends
     version = ends[(side == "bad") != answer.boundary.is_fix] or "absent"
     label = f"{side}: {answer.subject} {version}"
@@ -112,13 +112,13 @@ def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
         folder = _folder(entered, scratch)
         repro = with_own_folders(entered.repro, scratch / "built")
         _link_sources(repro, folder)
-        more = repro_variables(entered.repro.params, entered.observation.device.value, 0)
-        more.pop("PYTHONHASHSEED")
+        variables = repro_variables(entered.repro.params, entered.observation.device.value, 0)
+        variables.pop("PYTHONHASHSEED")
         if entered.observation.device is Device.CPU:
-            more |= hidden()
-        path = [folder / one for one in repro.search_path]
+            variables |= hidden()
+        path = [folder / entry for entry in repro.search_path]
         start = folder / repro.inside
-        env = shell_environment(os.environ, python, search_path=path, more=more)
+        env = shell_environment(os.environ, python, search_path=path, variables=variables)
         (settings := scratch / "settings").mkdir()
         if command:
             argv = [shutil.which(command[0], path=env["PATH"]) or command[0], *command[1:]]
@@ -159,14 +159,15 @@ def _folder(entered: Entered, scratch: Path) -> Path:
 
 def _link_sources(repro: Repro, folder: Path) -> None:
     """Link the built modules to the same files of the project in `folder`, so that edits to these count."""
-    sources = [folder / one for one in repro.search_path if not Path(one).is_absolute()]
-    for built in (Path(one) for one in repro.search_path if Path(one).is_absolute()):
+    sources = [folder / entry for entry in repro.search_path if not Path(entry).is_absolute()]
+    for built in (Path(entry) for entry in repro.search_path if Path(entry).is_absolute()):
         for module in built.rglob("*.py"):
             same = (source / module.relative_to(built) for source in reversed(sources))
-            found = next((path for path in same if path.is_file() and filecmp.cmp(path, module, shallow=False)), None)
-            if found is not None:
+            originals = (path for path in same if path.is_file() and filecmp.cmp(path, module, shallow=False))
+            original = next(originals, None)
+            if original is not None:
                 module.unlink()
-                module.symlink_to(found)
+                module.symlink_to(original)
 
 
 def _copy_of(session: Session, digest: str) -> Project:
@@ -181,7 +182,7 @@ def _copy_of(session: Session, digest: str) -> Project:
             "the copy of the project is gone", hint="run it in the project's folder, which is copied again"
         )
     builder = session.local.builder
-    project = Projects(session.workspace, builder.uv, session.interpreter, session.index).read(root)
+    project = Projects(session.workspace, builder.uv, session.interpreter, session.index, session.reporter).read(root)
     if project.digest != digest:
         click.echo("  the project has changed since; this is how it is now", err=True)
     return project
@@ -208,7 +209,7 @@ _OURS = (
 
 
 def shell_environment(
-    ours: Mapping[str, str], python: Path, *, search_path: Sequence[Path], more: Mapping[str, str]
+    ours: Mapping[str, str], python: Path, *, search_path: Sequence[Path], variables: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables of a person's shell in an environment: their own, with its programs and modules first.
 
@@ -217,7 +218,7 @@ def shell_environment(
     env = {name: value for name, value in ours.items() if name not in _OURS}
     programs = [folder / "bin" for folder in search_path if (folder / "bin").is_dir()]
     env["PATH"] = os.pathsep.join(map(str, [*programs, python.parent, ours.get("PATH", os.defpath)]))
-    env |= {"VIRTUAL_ENV": str(python.parent.parent), "PYTHONNOUSERSITE": "1", **more}
+    env |= {"VIRTUAL_ENV": str(python.parent.parent), "PYTHONNOUSERSITE": "1", **variables}
     if search_path:
         env["PYTHONPATH"] = os.pathsep.join(map(str, search_path))
     return env

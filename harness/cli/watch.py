@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.arguments import OptionGroup
 from harness.atomic import write_whole
-from harness.bisection.ask import inquiry_of
+from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
@@ -25,7 +25,7 @@ from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
 from harness.question.parsing import day
-from harness.question.question import End, EndKind, Ends, Question, QuestionKind, parse_end
+from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
@@ -140,7 +140,7 @@ def watch(
     """
     today = _day(day)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
-        question = inquiry_of(session, Question(run=run, project=project), QuestionKind.WORLDS, Ends(None, today))
+        question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
     _keep(night, state, constraints)

@@ -35,12 +35,12 @@ def short(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def write_constraints(answer: Answer, asked: Path | None, results: Path) -> Path | None:
+def write_constraints(answer: Answer, path: Path | None, results: Path) -> Path | None:
     """Write constraints that a run has confirmed; returns the path, None if there are none. Raises `NoSpace`."""
     if not answer.constraints or answer.verified_by is None:
         return None
     culprits = "-".join(dict.fromkeys(culprit.package for culprit in answer.culprits[:3]))
-    path = asked or results / f"constraints-{culprits}.txt"
+    path = path or results / f"constraints-{culprits}.txt"
     text = f"# {answer.sentence}\n" + "".join(f"{constraint}\n" for constraint in answer.constraints)
     write(path, text)
     return path

@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.culprit.edits import module_of
 from harness.culprit.regions import lines_of
 from harness.culprit.syntax import parsed
+from harness.environment.workspace import module_of
 
 if TYPE_CHECKING:
     from harness.culprit.edits import Edits, Unit

@@ -32,7 +32,7 @@ from harness.repository.git import (
     repository_url,
 )
 from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
-from harness.search import BisectionStatus, Trial
+from harness.search import LineStatus, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from harness.culprit.proofs import Trials
     from harness.model.culprit import Commit
     from harness.probing import Probe
-    from harness.question.question import Policy
+    from harness.question.request import Policy
     from harness.repository.releases import Layout
 
 _COMPILED = (".so", ".pyd", ".dylib")
@@ -120,7 +120,7 @@ class CommitFiles:
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
         project = builds.read_commit(self.repository, self.repository.describe(sha), self.project)
         if project.built is None:
-            why = "; ".join(project.told) or "it can't be built"
+            why = "; ".join(project.notes) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
         lock = probe.lock
         if lock is not None:  # a run is checked against its lock, and the release is not installed
@@ -259,9 +259,22 @@ def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy) ->
 
 def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy) -> Searched:
     """Search the line of these commits, oldest first, with what is known of them."""
+    trials = source.trials
+    line = ProbedLine(
+        line_among(source, commits), trials.judge, trials.prober, trials.lanes, trials.reporter, policy.noise
+    )
+    searched = line.search(known_among(source, commits))
+    trials.tally.ran_now += searched.record.ran
+    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
+    keep_runs(source, commits, searched)
+    return searched
+
+
+def line_among(source: CommitSource, commits: tuple[str, ...]) -> Line:
+    """Return these commits, oldest first, as a line."""
     find_fix = source.sides.before.verdict is Verdict.BAD
     last = len(commits) - 1
-    line = Line(
+    return Line(
         source.files.project,
         tuple(sha[:10] for sha in commits),
         lambda trial: evolve(source.probe(commits[trial.position]), attempt=trial.attempt),
@@ -271,16 +284,19 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
         unit="commit",
         label=lambda position: source.label(commits[position]),
     )
-    trials = source.trials
-    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, policy.noise)
-    known = {
+
+
+def known_among(source: CommitSource, commits: tuple[str, ...]) -> dict[Trial, Observation]:
+    """Return the runs of these commits that were made before, without those under a trace."""
+    return {
         Trial(position, run.attempt): run
         for position, sha in enumerate(commits)
         if sha in source.runs.judged and not (run := source.runs.judged[sha][1]).trace
     }
-    searched = probed.search(known)
-    trials.tally.ran_now += searched.record.ran
-    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
+
+
+def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> None:
+    """Keep the run of each commit that a search ran, for its finding."""
     for trial, observation in sorted(searched.record.observations.items()):
         verdict = searched.record.judge(observation)
         sha = commits[trial.position]
@@ -288,21 +304,20 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
         is_side = searched.search.result.boundary is not None and trial.position in searched.search.result.boundary
         if sha not in source.runs.judged or (is_side and observation in searched.sides):
             source.runs.judged[sha] = (verdict, observation)
-    return searched
 
 
 def pair_of(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> tuple[str, str] | str:
     """Return the two neighbours between which the verdict changes, or a text with the reason why they are unknown."""
     result = searched.search.result
-    if result.status in (BisectionStatus.FOUND, BisectionStatus.FIXED) and result.boundary is not None:
+    if result.status in (LineStatus.FOUND, LineStatus.FIXED) and result.boundary is not None:
         older, newer = sorted(result.boundary)
         return commits[older], commits[newer]
     return _why_not(source, [commits[position] for position in result.suspects], result.status)
 
 
-def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionStatus) -> str:
+def _why_not(source: CommitSource, suspects: Iterable[str], status: LineStatus) -> str:
     named = [str(source.repository.describe(sha)) for sha in suspects]
-    if status is BisectionStatus.INCONCLUSIVE and named:
+    if status is LineStatus.INCONCLUSIVE and named:
         shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
         return f"one of {len(named)} commits, of which those between could not be judged: {shown}"
     return (

@@ -209,11 +209,6 @@ def ranges_of(difference: FileDifference, *, is_newer: bool) -> Ranges:
     return Ranges(tuple((a + 1, b, f"{difference.path}#{n}") for n, (a, b) in enumerate(blocks) if b > a))
 
 
-def module_of(path: str) -> str:
-    """The dotted name of the module at a path relative to site-packages."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
 def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles) -> FileDifference | None:
     old, new = before.read(older), after.read(unit)
     if old is None or new is None:

@@ -39,7 +39,7 @@ from harness.culprit.subsets import Candidate, OutOfTime, Reduced
 from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
-from harness.question.parsing import told_duration
+from harness.question.parsing import duration_in_words
 
 if TYPE_CHECKING:
     pass
@@ -68,7 +68,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     trials.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
-        f"(at most {told_duration(seconds)})",
+        f"(at most {duration_in_words(seconds)})",
     )
     compiled, is_mixable = compiled_cause(LineSearch.uncut(trials, sides, exchange, used))
     if compiled is not None:
@@ -297,4 +297,4 @@ def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
 def _out_of_time(seconds: float) -> str:
     """What to do where the time ran out."""
     more = f"{math.ceil(seconds * 3 / 60)}m"
-    return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
+    return f"the time limit of {duration_in_words(seconds)} was reached (--time {more} goes on where it stopped)"

@@ -25,7 +25,7 @@ from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import Searched
 from harness.probing.probe import Probing
 from harness.probing.warm import is_warm
-from harness.question.inquiry import Scope
+from harness.question.question import Scope
 from harness.search import Grid, Trial
 
 

@@ -26,6 +26,7 @@ from harness.model.culprit import Proof, Region
 from harness.probing import Probe
 
 _ALIKE = 0.4
+_MOST_PAIRS = 4_000_000  # of words that are compared, which takes a second
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
 
 
@@ -182,16 +183,31 @@ def _cut_by_line(found: FileDifference) -> FileDifference:
 
 
 def _as_today(old: list[str], new: list[str]) -> list[str]:
-    """Return older lines with the names that the newer lines have in the same places."""
+    """Return older lines with the names that the newer lines have in the same places; unchanged if there are too many.
+
+    A line of a generated file may have many thousand names.
+    """
     one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
+    of_old, of_new = set(one), set(other)
+    begin = _common(one, other)
+    end = _common(one[begin:][::-1], other[begin:][::-1])
+    one, other = one[begin : len(one) - end], other[begin : len(other) - end]
+    if len(one) * len(other) > _MOST_PAIRS:
+        return old
     renamed: dict[str, str] = {}
     for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         is_renamed = tag == "replace" and j - i == m - k
         if is_renamed and not any(map(keyword.iskeyword, (*one[i:j], *other[k:m]))):
             for was, now in zip(one[i:j], other[k:m], strict=True):
-                if was.isidentifier() and now.isidentifier() and was not in other and now not in one:
+                if was.isidentifier() and now.isidentifier() and was not in of_new and now not in of_old:
                     renamed.setdefault(was, now)
     return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The number of words that two lists have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (word, same) in pairs if word != same), min(len(one), len(other)))
 
 
 @functools.lru_cache(maxsize=32)
@@ -214,4 +230,7 @@ def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
 
 
 def _likeness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.split(), other.split(), autojunk=False).ratio()
+    words, others = one.split(), other.split()
+    if len(words) * len(others) > _MOST_PAIRS:
+        return float(one == other)
+    return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio()

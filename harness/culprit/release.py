@@ -16,8 +16,8 @@ from harness.model import Change, Release, Verdict
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
 from harness.probing.line import Line, ProbedLine, Searched
+from harness.question.package_set import PackageSet, Way
 from harness.question.releases import releases_on_line
-from harness.question.snapshot import Snapshot, Way
 
 
 def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
@@ -69,7 +69,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
     """The releases as a line, each put into the lock of the older side."""
     scope = trials.scope
     ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
-    beside = Snapshot(
+    beside = PackageSet(
         scope=scope,
         requirements=(*scope.requirements, scope.subject),
         way=Way.IN_PLACE,

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
-from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, module_of, ranges_of
+from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
 from harness.culprit.syntax import Uses, names_in, outline_of
+from harness.environment.workspace import module_of
 from harness.model import Mixture
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

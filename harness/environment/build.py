@@ -7,7 +7,6 @@ store lacks, uv downloads and installs into a bare environment, from where the f
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -30,7 +29,6 @@ from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
 from harness.environment.workspace import (
-    MARK,
     Location,
     Workspace,
     check_ours,
@@ -38,6 +36,7 @@ from harness.environment.workspace import (
     held_lock,
     remove_abandoned,
     site_packages,
+    write_mark,
 )
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note
@@ -176,7 +175,7 @@ class Builder:
         check_ours(folder)
         if held_lock(folder) == lock.id and (folder / "bin" / "python").exists():
             return None
-        prefix = f".{folder.name}-building-"
+        prefix = f".{folder.name}.harness-part-"
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -188,7 +187,7 @@ class Builder:
             built = evolve(self, has_gpu_libraries=True).build_at(fresh, lock)
             if isinstance(built, Uninstallable):
                 return built
-            (fresh / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+            write_mark(fresh, lock)
             check_ours(folder)
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(partial / "former")

@@ -180,7 +180,7 @@ def kept_folders(workspace: Workspace) -> Iterator[Kept]:
     used: list[tuple[float, str]] = []
     for path in workspace.environments.iterdir():
         with contextlib.suppress(OSError):  # another harness may be removing it
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 used.append((path.stat().st_mtime, path.name))
     links: dict[tuple[int, int], int] = {}
     for last, name in sorted(used):
@@ -203,7 +203,8 @@ def remove_leftovers(workspace: Workspace) -> None:
 
 
 def _stores(workspace: Workspace) -> list[WheelStore]:
-    return [WheelStore(workspace, folder.name) for folder in workspace.wheels.iterdir() if folder.is_dir()]
+    folders = [folder for folder in workspace.wheels.iterdir() if folder.is_dir() and not folder.is_symlink()]
+    return [WheelStore(workspace, folder.name) for folder in folders]
 
 
 def own_bytes(

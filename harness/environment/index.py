@@ -45,6 +45,10 @@ _FRESH_S = 600.0  # as long as uv caches an index page
 
 _SILENCE_S = 60.0
 _CHUNK = 1 << 16
+_LARGEST_PAGE = 256 << 20  # the largest of pypi.org has 40 MB
+_LARGEST_FILE = 64 << 30
+# Whoever sends less for longer is as good as silent.
+_SLOWEST, _PATIENCE_S = 2048.0, 30.0  # bytes per second
 _REFUSALS = (401, 403, 407)
 # uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
 _FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
@@ -239,7 +243,8 @@ def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
         age = time.time() - path.stat().st_mtime
     except OSError:
         return None
-    return read_record(path, list[Release]) or None if age <= max_age else None
+    # A page that is younger than now was written before the clock was set back.
+    return read_record(path, list[Release]) or None if abs(age) <= max_age else None
 
 
 def read_page(index_url: str, name: str) -> list[Release]:
@@ -257,7 +262,7 @@ def read_page(index_url: str, name: str) -> list[Release]:
     with _opened(url, headers={"Accept": ACCEPT_ANY}) as response:
         if response is None:
             return []
-        body = response.content
+        body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
     kind = response.headers.get("content-type", "").lower()
     return parse_page(body, kind, response.encoding, url=response.url, name=name)
 
@@ -272,7 +277,7 @@ def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None
             with _opened(url, auth=_login(settings, url)) as response, part.open("wb") as file:
                 if response is None:
                     raise failing_status(host, HTTPStatus.NOT_FOUND)
-                file.writelines(response.iter_content(_CHUNK))
+                file.writelines(_pieces(response, host, _LARGEST_FILE))
         if sha256 and sha256_of(part) != sha256:
             raise no_list(host, f"{target.name} is not the file that the index lists")
         part.replace(target)
@@ -303,6 +308,32 @@ def _opened(url: str, **options: Any) -> Iterator[Response | None]:
         raise unreachable(host, _cause(error)) from error
     except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
         raise no_list(host, "it redirects to an invalid address") from error
+
+
+def _pieces(response: Response, host: str, limit: int) -> Iterator[bytes]:
+    """Yield the content of an answer as it arrives.
+
+    Raises `IndexFault` if it has more than `limit` bytes, and `NoNetwork` if it comes too slowly or breaks off.
+    """
+    from requests import exceptions
+    from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
+
+    begun, size = time.monotonic(), 0
+    try:
+        while piece := response.raw.read1(_CHUNK, decode_content=True):
+            size += len(piece)
+            if size > limit:
+                raise no_list(host, f"its answer has more than {limit >> 20} MiB")
+            seconds = time.monotonic() - begun
+            if seconds > _PATIENCE_S and size < seconds * _SLOWEST:
+                raise unreachable(host, f"it sent {size} bytes in {seconds:.0f} s")
+            yield piece
+    except ReadTimeoutError as error:  # as requests does for the whole content
+        raise exceptions.ReadTimeout(error) from error
+    except DecodeError as error:
+        raise exceptions.ContentDecodingError(error) from error
+    except HTTPError as error:
+        raise exceptions.ChunkedEncodingError(error) from error
 
 
 def _login(settings: PipSettings, url: str) -> tuple[str, str] | None:

@@ -9,19 +9,23 @@ import subprocess
 from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import frozen
 from packaging import tags as wheel_tags
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from harness.errors import UserMistake
 from harness.model import Lock, Pin, Target, normalized_name
+from harness.run.result import valid
 
 if TYPE_CHECKING:
     from harness.environment.uv import Uv
 
+OLDEST_PYTHON = Version("3.9")  # the code inside a run needs audit hooks and newer syntax
 _LONGEST_S = 60.0
+_Told = TypeVar("_Told")
 _QUESTIONS = (
     "import json,platform,sys,sysconfig;"
     "print(json.dumps([platform.python_version(),platform.python_implementation(),"
@@ -100,19 +104,24 @@ def meets(needs: str | None, version: str) -> bool:
 
 def _interpreter_at(path: Path) -> Interpreter:
     try:
-        version, implementation, cache_tag, stdlib = _told_by(path, _QUESTIONS)
+        version, implementation, cache_tag, stdlib = _told_by(path, _QUESTIONS, tuple[str, str, str, str])
+        is_old = Version(version) < OLDEST_PYTHON
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "--python takes a version or a path"
         raise UserMistake(f"{path} is not a Python that can be run", hint=hint) from error
+    if is_old:
+        raise UserMistake(f"{path} is Python {version}, and runs need Python {OLDEST_PYTHON} or later")
     return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
 
 
-def _told_by(python: Path, code: str, *words: str) -> Any:
-    """What a Python prints as JSON. Raises `OSError`, `SubprocessError` and `ValueError`."""
+def _told_by(python: Path, code: str, kind: type[_Told], *words: str) -> _Told:
+    """What a Python prints as JSON, a value of this kind. Raises `OSError`, `SubprocessError` and `ValueError`."""
     argv = [str(python), "-I", "-S", "-c", code, *words]
-    return json.loads(
-        subprocess.check_output(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_LONGEST_S)
-    )
+    output = subprocess.check_output(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_LONGEST_S)
+    told: _Told | None = valid(json.loads(output), kind)
+    if told is None:
+        raise ValueError(f"it prints {output[:80]!r}")
+    return told
 
 
 def accepted_tags(python: str) -> list[wheel_tags.Tag]:
@@ -154,7 +163,7 @@ def installed_in(python: Path) -> Installed:
         shares = re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE | re.IGNORECASE)
         prefixes = [str(settings.parent), *([""] if shares else [])]
     try:
-        version, folders = _told_by(python, _FOLDERS, *prefixes)
+        version, folders = _told_by(python, _FOLDERS, tuple[str, list[str]], *prefixes)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
     found: dict[str, tuple[str, str, str]] = {}

@@ -10,8 +10,11 @@ fetched and the build starts again. A requirement that has no wheel is built in 
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 import shutil
+import threading
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -32,13 +35,14 @@ from harness.model.text import one_line
 from harness.run.locks import acquire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.environment.interpreter import Interpreter
 
 
 _MARGIN = timedelta(hours=1)  # what a release needs to be built is often uploaded just after it
 _LONGEST_TRY_S = 120.0
+_WORD_S = 60.0  # between two notes on a build
 CANT_BUILD = "can't be built"
 _RECORD = "source.json"
 _LONGEST_WORDS = 300
@@ -166,18 +170,40 @@ class SourceBuilds:
         """Build a source distribution into a wheel below `output`; returns the reason if that fails.
 
         `uploaded` is its time (ISO 8601), "" if unknown. Its build requirements are those of that day; if it fails
-        soon, newer build tools are tried, then today's build requirements.
+        soon, newer build tools are tried, then today's build requirements. All of it takes at most as long as `Uv` lets
+        a build take.
         """
         first, begun = "", time.monotonic()
-        for dated in _dated(uploaded):
-            build = OfflineBuild(self.uv, self.interpreter, tuple(dated))
-            wheel, answer = build.wheel(archive, output)
-            if wheel is not None:
-                return wheel
-            first = first or reason_of(answer.words)
-            if time.monotonic() - begun > _LONGEST_TRY_S:
-                break
+        with self._spoken(begun):
+            for dated in _dated(uploaded):
+                until = begun + self.uv.longest_build_s
+                build = OfflineBuild(self.uv, self.interpreter, tuple(dated), until=until)
+                wheel, answer = build.wheel(archive, output)
+                if wheel is not None:
+                    return wheel
+                first = first or reason_of(answer.words)
+                if time.monotonic() - begun > _LONGEST_TRY_S:
+                    break
         return first
+
+    @contextlib.contextmanager
+    def _spoken(self, begun: float) -> Iterator[None]:
+        """Report every minute that a build is still running, while the context lasts."""
+        ended = threading.Event()
+
+        def speak() -> None:
+            while not ended.wait(_WORD_S):
+                minutes, most = (time.monotonic() - begun) / 60, self.uv.longest_build_s / 60
+                told = f"a build from source has run for {minutes:.0f} min; it is stopped after {most:.0f} min"
+                self.reporter.report(Note(told))
+
+        speaker = threading.Thread(target=speak, name="build", daemon=True)
+        speaker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            speaker.join()
 
     def _keep(self, folder: Path, wheel: Path, source: Pin) -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -218,12 +244,16 @@ _NO_NETWORK = "error: builds have no network, and this one wants it: --network l
 
 @frozen
 class OfflineBuild:
-    """Builds for one interpreter. `dated` are options of uv that limit what a build may require to a day."""
+    """Builds for one interpreter until a time (`time.monotonic`).
+
+    `dated` are options of uv that limit what a build may require to a day.
+    """
 
     uv: Uv
     interpreter: Interpreter
     dated: tuple[str, ...] = ()
     depth: int = 0
+    until: float = math.inf
 
     def wheel(self, source: Path, output: Path, *options: str) -> tuple[Path | None, UvAnswer]:
         """Build a folder or an archive into `output`, below the folder of `source`; None with uv's words if it fails.
@@ -239,7 +269,8 @@ class OfflineBuild:
         before = set(output.glob("*.whl"))
         known: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
-            answer = self.uv.call(*words, *options, source, cwd=here)
+            left = min(self.uv.longest_build_s, max(1.0, self.until - time.monotonic()))
+            answer = evolve(self.uv, longest_build_s=left).call(*words, *options, source, cwd=here)
             wheel = next((path for path in output.glob("*.whl") if path not in before), None)
             if answer.returncode == 0 and wheel is not None:
                 return wheel, answer

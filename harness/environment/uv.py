@@ -30,6 +30,7 @@ from harness.environment.index import (
 from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.model import Combination, parsed_version
+from harness.redact import SECRET_NAME
 from harness.run.launch import Limits, bounded
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
@@ -70,7 +71,8 @@ _UNSEEN = re.compile(
 
 _OF_INDEX = re.compile(r"UV_(DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|INDEX_STRATEGY)")
 _PASSED = re.compile(
-    r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_[A-Z]+ | (https?|all|ftp|no)_proxy
+    r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_(ALL|[CM][A-Z]+|NUMERIC|TIME)
+    | (https?|all|ftp|no)_proxy
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
     | UV_(CACHE_DIR|LINK_MODE|CONCURRENT_\w+|PYTHON_INSTALL_DIR|PYTHON_PREFERENCE)
     | CC | CXX | FC | F77 | LD | AR | (C|CXX|CPP|F|LD|RUST|MAKE)FLAGS | CMAKE_[A-Z_]+ | (MAX|NPY_NUM_BUILD)_JOBS
@@ -199,7 +201,7 @@ class Uv:
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = bounded(log).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT:
-            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:g} s")
+            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:.0f} s")
         if ended.returncode != 0:
             if is_build:  # it has no network, and what it prints is a stranger's
                 _raise_if_full(words)
@@ -213,7 +215,8 @@ class Uv:
 
         Our own variables are passed on whatever their names are.
         """
-        told = {name: _LOGIN.sub("", value) for name, value in self.environment.items() if _PASSED.fullmatch(name)}
+        passed = {name for name in self.environment if _PASSED.fullmatch(name) and not SECRET_NAME.search(name)}
+        told = {name: _LOGIN.sub("", self.environment[name]) for name in passed}
         told |= {**self.extra_environment, "UV_NO_CONFIG": "1"}
         if self.sandbox is None:
             yield told, []

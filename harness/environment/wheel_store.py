@@ -222,7 +222,8 @@ class WheelStore:
 
     def _entries(self) -> Iterator[Path]:
         if self.root.is_dir():
-            yield from (entry for entry in self.root.iterdir() if (entry / _LEDGER).is_file())
+            entries = (entry for entry in self.root.iterdir() if not entry.is_symlink())
+            yield from (entry for entry in entries if (entry / _LEDGER).is_file())
 
     def _stored(self, pin: Pin) -> Tree | None:
         """The files of a stored wheel if they match the record; else the wheel is dropped."""

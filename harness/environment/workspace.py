@@ -18,12 +18,20 @@ from typing import Any
 import platformdirs
 from attrs import frozen
 
-from harness.environment.record import read_record
+from harness.atomic import write_whole
+from harness.environment.record import read_record, write_record
 from harness.errors import NoSpace, UserMistake
+from harness.model import Lock
 from harness.run.launch import remove_tree
 from harness.run.locks import Busy, acquire
 
 MARK = "harness.json"  # says which lock a folder of the user holds
+# Backup programs leave out folders with this file (https://bford.info/cachedir/). The second line is the harness's own.
+_TAG = "CACHEDIR.TAG"
+_TAGGED = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# The cache of regression-harness, which removes what it finds in the folders beside this file.\n"
+)
 _OF_A_BARE_VENV = {"bin", "lib", "lib64", "include", "share", "pyvenv.cfg", ".gitignore", "CACHEDIR.TAG", ".lock"}
 _OF_BARE_PACKAGES = {
     *("pip", "setuptools", "wheel", "pkg_resources"),
@@ -74,6 +82,50 @@ class Workspace:
         """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
         named = os.environ.get("HARNESS_CACHE_DIR")
         return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
+
+    @classmethod
+    def opened(cls) -> Workspace:
+        """The default folder, marked as the harness's own, so that what is in it may be removed.
+
+        Raises `UserMistake` for a folder with files of the user, with links, or with a colon in its path, which no list
+        of folders (PATH) can name, and `NoSpace` if it can't be written.
+        """
+        workspace = cls.default()
+        root, tag = workspace.root, workspace.root / _TAG
+        if os.pathsep in str(root):
+            raise UserMistake(
+                f"the path of the cache has a colon, which separates the folders of PATH: {root}",
+                hint="HARNESS_CACHE_DIR names another folder",
+            )
+        try:
+            if not _is_tagged(tag) and _is_used(root) and not _is_tagged(tag):  # another process may have begun
+                raise UserMistake(
+                    f"{root} has files that are not of the harness's cache", hint="HARNESS_CACHE_DIR takes a new folder"
+                )
+            if not _is_tagged(tag):
+                write_whole(tag, _TAGGED)
+        except OSError as error:
+            hint = "HARNESS_CACHE_DIR names another folder"
+            raise NoSpace(f"can't write to the cache folder {root}: {error.strerror}", hint=hint) from error
+        if linked := next((root / name for name in _FOLDERS if (root / name).is_symlink()), None):
+            raise UserMistake(f"{linked} is a link", hint="HARNESS_CACHE_DIR puts the whole cache elsewhere")
+        return workspace
+
+
+_FOLDERS = {name for name, value in vars(Workspace).items() if isinstance(value, _Folder)}
+
+
+def _is_tagged(tag: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return tag.read_text(encoding="utf-8", errors="replace") == _TAGGED
+    return False
+
+
+def _is_used(root: Path) -> bool:
+    """Whether a folder has other entries than a cache that an older harness left without a mark."""
+    names = {path.name for path in root.iterdir()} if root.exists() else set()
+    names = {name for name in names if not name.startswith((_TAG, f".{_TAG}", "lost+found"))}
+    return bool(names) and not (names <= _FOLDERS and (root / "locks" / "wheels.lock").is_file())
 
 
 class _Kept:
@@ -136,18 +188,31 @@ class Location:
         remove_tree(doomed)
 
 
+def write_mark(folder: Path, lock: Lock) -> None:
+    """Say in an environment for the user which lock it holds, and what the harness put there. Raises `OSError`."""
+    entries = sorted([MARK, *(path.name for path in folder.iterdir())])
+    write_record(folder / MARK, {"lock": lock.id, "python": lock.python, "entries": entries})
+
+
 def held_lock(folder: Path) -> str | None:
-    """The id of the lock that the harness installed into a folder of the user, None for any other folder."""
-    lock = (read_record(folder / MARK, dict[str, Any]) or {}).get("lock")
-    return str(lock) if lock is not None else None
+    """The id of the lock that the harness installed into a folder of the user.
+
+    None for any other folder, and for one to which the user has added something.
+    """
+    mark = read_record(folder / MARK, dict[str, Any]) or {}
+    lock, entries = mark.get("lock"), mark.get("entries")
+    if not isinstance(lock, str) or not isinstance(entries, list) or not (folder / "pyvenv.cfg").is_file():
+        return None
+    return lock if all(path.name in entries for path in folder.iterdir()) else None
 
 
 def check_ours(folder: Path) -> None:
     """Raise `UserMistake` unless a folder may be replaced: missing, empty, ours, or a bare environment."""
-    if not folder.exists() or held_lock(folder) is not None:
-        return
-    if folder.is_dir() and (not any(folder.iterdir()) or _is_bare(folder)):
-        return
+    if not folder.is_symlink():
+        if not folder.exists() or held_lock(folder) is not None:
+            return
+        if folder.is_dir() and (not any(folder.iterdir()) or _is_bare(folder)):
+            return
     raise UserMistake(
         f"{folder} was not created by the harness and would be overwritten",
         hint="--environment takes a folder that does not exist yet",
@@ -166,6 +231,11 @@ def site_packages(folder: Path, built_at: Path | None = None) -> Path:
     """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
     found = next((built_at or folder).glob("lib/python*/site-packages"))
     return folder / found.relative_to(built_at or folder)
+
+
+def module_of(path: str) -> str:
+    """The dotted name of the module at a path relative to site-packages."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 @contextlib.contextmanager

@@ -142,22 +142,22 @@ class Expansion:
         project = project_of(axis)
         if not project:
             return values
-        asked = {str(value): selection(project, str(value)) for value in values}
-        if all(wanted.is_version for wanted in asked.values()):
+        by_value = {str(value): selection(project, str(value)) for value in values}
+        if all(wanted.is_version for wanted in by_value.values()):
             return values
         # A version in the file keeps its spelling, so that the cell keeps its name.
-        chosen = {Version(value): value for value, wanted in asked.items() if wanted.is_version}
-        for value, wanted in asked.items():
+        chosen = {Version(value): value for value, wanted in by_value.items() if wanted.is_version}
+        for value, wanted in by_value.items():
             if wanted.is_version:
                 continue
-            found = self._chosen(project, wanted)
-            if not found and wanted.word is not Word.PRERELEASES:
+            versions = self._chosen(project, wanted)
+            if not versions and wanted.word is not Word.PRERELEASES:
                 example = next((row for row in self.left_out if row.project == project), None)
                 raise BadMatrix(
                     f"{self.matrix}: {where}{axis}: {value!r} matches no release of {project} that can be tried"
                     + (f" ({example.version} is left out: {example.reason})" if example else "")
                 )
-            for version in found:
+            for version in versions:
                 chosen.setdefault(version, str(version))
         if not chosen:
             raise BadMatrix(
@@ -288,7 +288,7 @@ class Matrix:
         return tuple(cells)
 
     def _asks_for_releases(self) -> tuple[str, Value] | None:
-        of_includes = ((axis, (value,)) for one in self.include for axis, value in one.items())
+        of_includes = ((axis, (value,)) for choice in self.include for axis, value in choice.items())
         unknown = selections(itertools.chain(self.axes.items(), of_includes))
         return next(((axis, value) for axis, value, _ in unknown), None)
 
@@ -337,10 +337,10 @@ class Matrix:
         )
 
     def _check_unique(self, cells: list[Cell]) -> None:
-        seen: dict[tuple[str, ...], Cell] = {}
+        by_arguments: dict[tuple[str, ...], Cell] = {}
         names: set[str] = set()
         for cell in cells:
-            if (twin := seen.setdefault(cell.arguments, cell)) is not cell:
+            if (twin := by_arguments.setdefault(cell.arguments, cell)) is not cell:
                 raise BadMatrix(f"{self.name}: {twin.name} is in the matrix twice")
             if cell.name in names:
                 raise BadMatrix(f"{self.name}: two different cells are named {cell.name}")
@@ -361,20 +361,24 @@ def expanded(
         return matrix
     at_work = Expansion(matrix.name, releases_of, targets)
     axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
-    asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
+    looked_up = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
     include = [
-        {axis: at_work.axis(axis, (value,), f"include {number}.")[0] for axis, value in one.items()}
-        for number, one in enumerate(matrix.include, start=1)
+        {axis: at_work.axis(axis, (value,), f"include {number}.")[0] for axis, value in choice.items()}
+        for number, choice in enumerate(matrix.include, start=1)
     ]
 
-    def names_one(axis: str, patterns: Iterable[Value]) -> bool:
+    def is_named(axis: str, patterns: Iterable[Value]) -> bool:
         return any(matches(axis, pattern, value) for pattern in patterns for value in axes[axis])
 
     return evolve(
         matrix,
         axes=axes,
         include=tuple(include),
-        exclude=tuple(one for one in matrix.exclude if all(names_one(axis, one[axis]) for axis in one.keys() & asked)),
+        exclude=tuple(
+            choice
+            for choice in matrix.exclude
+            if all(is_named(axis, choice[axis]) for axis in choice.keys() & looked_up)
+        ),
         left_out=tuple(at_work.left_out),
     )
 

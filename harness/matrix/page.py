@@ -17,7 +17,7 @@ from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
@@ -38,52 +38,52 @@ _LINES = 6  # the number of colours in charts.css
 
 
 @frozen
-class MatrixStanding:
-    """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
+class MatrixResult:
+    """A matrix to report on: `results` in the order of its cells, `written` an ISO 8601 time in UTC.
 
     `command` is what the user typed; `left_out` are releases (or cells) and reasons.
     """
 
     name: str
-    standings: tuple[CellResult, ...]
+    results: tuple[CellResult, ...]
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
     written: str = field(factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def write_page(store: Store, matrix: MatrixStanding) -> tuple[Path, str]:
+def write_page(store: Store, matrix: MatrixResult) -> tuple[Path, str]:
     """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
     page = matrix_page(matrix, store.log, private_of(store))
     return page.write(store, f"{_FOLDER}/{matrix.name}", "json", "html")[1], page.json()
 
 
 def matrix_page(
-    matrix: MatrixStanding,
+    matrix: MatrixResult,
     log_of: Callable[[Observation], str],
     private: Private = Private(),  # noqa: B008
 ) -> Page:
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
-    standings = matrix.standings
-    cells = [standing.cell for standing in standings]
+    results = matrix.results
+    cells = [result.cell for result in results]
     maps = tables(cells)
-    runs = [standing.run for standing in standings if standing.run is not None]
-    counts = Counter(standing.word for standing in standings)
-    told = labels(cells)
-    told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
-    timely = [one for one in maps if one.is_timely]
+    runs = [result.run for result in results if result.run is not None]
+    counts = Counter(result.word for result in results)
+    names = labels(cells)
+    summary = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
+    timely = [table for table in maps if table.is_timely]
     older = neighbours(timely)
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
-        "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
+        "sentence": f"{counted(len(results), 'cell')}: {summary}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
         "maps": maps,
-        "plots": list(plots(timely, standings)),
-        "panels": [panel(position, standings, told, older, log_of) for position in range(len(standings))],
+        "plots": list(plots(timely, results)),
+        "panels": [panel(position, results, names, older, log_of) for position in range(len(results))],
         "left_out": matrix.left_out,
         "command": matrix.command,
-        "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
+        "footer": f"{matrix.name}, {len(results)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
     }
     return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
 
@@ -91,13 +91,13 @@ def matrix_page(
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
     observations = [run.observation for run in runs]
     devices = (device_worth(run.observation, run.probe.repro) for run in runs)
-    days = sorted(one.started[:10] for one in observations if one.started)
+    days = sorted(observation.started[:10] for observation in observations if observation.started)
     return [
         ("Repro", _listed(run.probe.repro.name for run in runs)),
         ("Recognised by", _listed(str(run.signature) for run in runs if run.signature and not run.signature.captured)),
         ("Device", _listed(devices)),
-        ("Python", _listed(one.lock.python for one in observations if one.lock)),
-        ("Platform", _listed(one.lock.platform for one in observations if one.lock)),
+        ("Python", _listed(observation.lock.python for observation in observations if observation.lock)),
+        ("Platform", _listed(observation.lock.platform for observation in observations if observation.lock)),
         ("Seen", f"{days[0]} to {days[-1]}" if days and days[0] != days[-1] else "".join(days[:1])),
     ]
 
@@ -111,18 +111,18 @@ def _id(position: int) -> str:
     return f"cell-{position}"
 
 
-def plots(maps: Iterable[MatrixTable], standings: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
+def plots(maps: Iterable[MatrixTable], results: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
     """Yield the points over the vertical axis of each table: its title, what is left out, and the points.
 
     A table in which fewer than two values of that axis have metrics has none.
     """
     for table in maps:
         points = [
-            ChartPoint(metric, row, value, standings[place[0][0]].word, column, f"#{_id(place[0][0])}")
+            ChartPoint(metric, row, value, results[place[0][0]].word, column, f"#{_id(place[0][0])}")
             for row, places in table.rows
             for column, place in zip(table.columns, places, strict=True)
             if place
-            for metric, value in _numbers(standings[place[0][0]]).items()
+            for metric, value in _numbers(results[place[0][0]]).items()
         ]
         lines = list(dict.fromkeys(point.series for point in points))
         if len({point.label for point in points}) > 1:
@@ -130,42 +130,42 @@ def plots(maps: Iterable[MatrixTable], standings: Sequence[CellResult]) -> Itera
             yield table.title, note, [point for point in points if point.series in lines[:_LINES]]
 
 
-def _numbers(standing: CellResult) -> dict[str, float]:
-    return standing.run.observation.measured if standing.run is not None else {}
+def _numbers(result: CellResult) -> dict[str, float]:
+    return result.run.observation.measured if result.run is not None else {}
 
 
-def _record(matrix: MatrixStanding) -> dict[str, Any]:
-    words = [standing.word for standing in matrix.standings]
+def _record(matrix: MatrixResult) -> dict[str, Any]:
+    words = [result.word for result in matrix.results]
     return {
         "schema": SCHEMA,
         "matrix": matrix.name,
         "written": matrix.written,
         "command": matrix.command,
         "counts": {word: words.count(word) for word in sorted(set(words))},
-        "cells": [_cell_record(standing) for standing in matrix.standings],
+        "cells": [_cell_record(result) for result in matrix.results],
         "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
     }
 
 
-def _cell_record(standing: CellResult) -> dict[str, Any]:
-    cell, run = standing.cell, standing.run
+def _cell_record(result: CellResult) -> dict[str, Any]:
+    cell, run = result.cell, result.run
     record: dict[str, Any] = {
         **picked(cell, "name choice arguments"),
-        "verdict": standing.word,
-        "reason": standing.reason,
+        "verdict": result.word,
+        "reason": result.reason,
     }
     if run is None:
         return record
-    seen = run.observation
-    lock = seen.lock
+    observation = run.observation
+    lock = observation.lock
     return {
         **record,
-        **picked(seen, "outcome started peak_memory metrics device machine drift altered"),
+        **picked(observation, "outcome started peak_memory metrics device machine drift altered"),
         "signature": str(run.signature) if run.signature is not None else None,
-        "observation": seen.key,
+        "observation": observation.key,
         "cached": run.cached,
-        "seconds": seen.duration_s,
-        "setup_seconds": seen.setup_s,
+        "seconds": observation.duration_s,
+        "setup_seconds": observation.setup_s,
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
         "lock": {**picked(lock, "id python platform"), "versions": {pin.name: pin.version for pin in lock.pins}}
         if lock
@@ -179,7 +179,7 @@ _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 def panel(
     position: int,
-    standings: Sequence[CellResult],
+    results: Sequence[CellResult],
     names: Sequence[str],
     older_of: Mapping[int, tuple[int, ...]],
     log_of: Callable[[Observation], str],
@@ -188,27 +188,27 @@ def panel(
 
     `label` distinguishes it from the others.
     """
-    standing, older = standings[position], older_of.get(position, ())
-    cell, run = standing.cell, standing.run
-    told: dict[str, Any] = {
+    result, older = results[position], older_of.get(position, ())
+    cell, run = result.cell, result.run
+    details: dict[str, Any] = {
         "id": _id(position),
         "name": cell.name,
         "label": names[position],
-        "word": standing.word,
-        "reason": standing.reason,
+        "word": result.word,
+        "reason": result.reason,
         "facts": (*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
         "command": shlex.join(["harness", "probe", *cell.arguments, *_day(cell, run)]),
     }
     if run is None:
-        return {**told, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
+        return {**details, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
     observation, lock = run.observation, run.observation.lock
-    compared = _compared(run, older, standings)
+    compared = _compared(run, older, results)
     return {
-        **told,
+        **details,
         "again": again(observation) if lock else "",
         "versions": _versions(run, lock),
-        "compared": f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
-        "changes": _changes(standings[compared], lock) if compared is not None else (),
+        "compared": f"{names[compared]} ({results[compared].word})" if compared is not None else "",
+        "changes": _changes(results[compared], lock) if compared is not None else (),
         "drift": observation.drift,
         "took": f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
         "traceback": _trace(run),
@@ -216,10 +216,10 @@ def panel(
     }
 
 
-def _compared(run: CellRun, older: Sequence[int], standings: Sequence[CellResult]) -> int | None:
+def _compared(run: CellRun, older: Sequence[int], results: Sequence[CellResult]) -> int | None:
     """Return the position of the nearest older cell that has a lock, if its verdict differs."""
     for position in reversed(older):
-        other = standings[position]
+        other = results[position]
         if other.run is not None and other.run.observation.lock is not None:
             return position if other.verdict is not run.judgement.verdict else None
     return None
@@ -239,7 +239,7 @@ def _choice(cell: Cell) -> tuple[tuple[str, str], ...]:
 def _facts_of_run(run: CellRun) -> tuple[tuple[str, str], ...]:
     observation = run.observation
     lock = observation.lock
-    told = [
+    facts = [
         ("recognised by", str(run.signature) if run.signature else ""),
         ("runs on", device_worth(observation, run.probe.repro)),
         ("interpreter", f"Python {lock.python}, {lock.platform}" if lock else ""),
@@ -251,7 +251,7 @@ def _facts_of_run(run: CellRun) -> tuple[tuple[str, str], ...]:
         ("observation", observation.key),
         ("lock", f"{lock.id} ({len(lock.pins)} packages)" if lock else ""),
     ]
-    return tuple((label, text) for label, text in told if text)
+    return tuple((label, text) for label, text in facts if text)
 
 
 def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
@@ -259,8 +259,8 @@ def _versions(run: CellRun, lock: Lock | None) -> tuple[tuple[str, str], ...]:
     if lock is None:
         return ()
     axes = _packages(run.cell)
-    asked = asked_for([*run.probe.combination.requirements, *run.probe.combination.holds])
-    names = [*axes, *sorted(asked - set(axes))]
+    required = required_names([*run.probe.combination.requirements, *run.probe.combination.holds])
+    names = [*axes, *sorted(required - set(axes))]
     return tuple((name, version) for name in names if (version := lock.version_of(name)))
 
 
@@ -277,7 +277,7 @@ def _trace(run: CellRun) -> str:
     raised = run.observation.exception
     if raised is None:
         return ""
-    names = set(_packages(run.cell)) or asked_for(run.probe.repro.dependencies)
+    names = set(_packages(run.cell)) or required_names(run.probe.repro.dependencies)
     return trimmed_traceback(raised, names, f"{run.probe.repro.name}.py")
 
 

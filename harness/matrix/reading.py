@@ -92,11 +92,11 @@ def _matrix(document: dict[str, Any], name: str) -> Matrix:
     )
 
 
-def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[str, tuple[Value, ...]]:
+def _exclusion(entry: dict[str, Any], key: str, axes: Collection[str]) -> dict[str, tuple[Value, ...]]:
     exclusion = _axes(entry, key)
     if not exclusion:
         raise ValueError(f"{key} is empty and would leave out every cell")
-    if unknown := [axis for axis in exclusion if axis not in known]:
+    if unknown := [axis for axis in exclusion if axis not in axes]:
         raise ValueError(f"{key} names {unknown[0]}, which is not an axis of this matrix")
     for axis, value, wanted in selections(exclusion.items()):
         if wanted.word is not Word.EVERY:
@@ -190,10 +190,10 @@ def choose(matrix: Matrix, only: Iterable[str] = ()) -> ChosenCells:
     cells = matrix.cells
     wanted = [_wanted(cells, text) for text in only]
 
-    def is_meant(cell: Cell) -> bool:
+    def is_chosen(cell: Cell) -> bool:
         return all(any(_has(cell, axis, text) for text in texts) for axis, texts in wanted)
 
-    chosen = tuple(filter(is_meant, cells))
+    chosen = tuple(filter(is_chosen, cells))
     if not chosen:
         words = " and ".join(f"{axis}={','.join(texts)}" for axis, texts in wanted)
         raise UserMistake(f"--only: none of the {counted(len(cells), 'cell')} has {words}")
@@ -215,9 +215,9 @@ def _wanted(cells: Sequence[Cell], text: str) -> tuple[str, tuple[str, ...]]:
     texts = (values,) if any(_has(cell, axis, values) for cell in cells) else tuple(values.split(","))
     for value in texts:
         if not any(_has(cell, axis, value) for cell in cells):
-            known = dict.fromkeys(_text(cell.choice[axis]) for cell in cells if axis in cell.choice)
+            present = dict.fromkeys(_text(cell.choice[axis]) for cell in cells if axis in cell.choice)
             raise UserMistake(
-                f"--only {text!r}: no cell has {axis} {value!r}", hint=f"values: {listed(known, _VALUES)}"
+                f"--only {text!r}: no cell has {axis} {value!r}", hint=f"values: {listed(present, _VALUES)}"
             )
     return axis, texts
 

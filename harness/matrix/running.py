@@ -60,7 +60,7 @@ class Sessions:
 
     @property
     def reporter(self) -> Reporter:
-        """What hears of runs."""
+        """Where events go."""
         return self.first.reporter
 
     @property
@@ -107,13 +107,13 @@ class Sessions:
         return contextlib.closing(Lanes(self._lane_count([self.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
-        asked = self.first.settings.lanes
+        lanes = self.first.settings.lanes
         if self.first.remote is None:
-            return asked or 1
+            return lanes or 1
         by_version = {session.interpreter.version: session for session in self.by_python.values()}
         kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
         room = sum(by_version[python].lane_count(device) for python, device in kinds) or 1
-        return min(asked or room, room)
+        return min(lanes or room, room)
 
 
 def expanded_by_index(matrix: Matrix, session: Session, until: datetime | None = None) -> Matrix:
@@ -125,7 +125,9 @@ def expanded_by_index(matrix: Matrix, session: Session, until: datetime | None =
 
     def releases_of(project: str) -> list[Release]:
         releases = session.index.releases(project)
-        return [one for one in releases if until is None or one.uploaded is None or one.uploaded <= until]
+        return [
+            release for release in releases if until is None or release.uploaded is None or release.uploaded <= until
+        ]
 
     targets = [target_of(python) if python is not None else session.interpreter.target for python in pythons_of(matrix)]
     return expanded(matrix, releases_of, targets)
@@ -135,7 +137,7 @@ def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
     """The Pythons of a matrix's cells; None is the harness's own."""
     axis = matrix.axes.get("python", (None,))
     of_cells = axis[0] if len(axis) == 1 else None
-    named = [*axis, *(one.get("python", of_cells) for one in matrix.include)]
+    named = [*axis, *(choice.get("python", of_cells) for choice in matrix.include)]
     return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 
@@ -147,19 +149,19 @@ def open_sessions(
 
     Raises `NoWorkers`, and `UserMistake` if none of the Pythons is available.
     """
-    found: dict[str | None, Session] = {}
+    by_python: dict[str | None, Session] = {}
     missing: dict[str | None, str] = {}
     mistake: UserMistake | None = None
     for python in dict.fromkeys(pythons):
         try:
-            found[python] = local_session(evolve(settings, python=python), reporter)
+            by_python[python] = local_session(evolve(settings, python=python), reporter)
         except UserMistake as error:
             missing[python], mistake = error.message, error
-    if not found:
+    if not by_python:
         raise mistake if mistake is not None else UserMistake("there are no cells to run")
     with contextlib.ExitStack() as stack:
         yield Sessions(
-            {python: stack.enter_context(joined(session)) for python, session in found.items()}, missing, as_of
+            {python: stack.enter_context(joined(session)) for python, session in by_python.items()}, missing, as_of
         )
 
 
@@ -208,7 +210,7 @@ class CellResult:
         return self.run.judgement.reason if self.run is not None else self.blocked
 
 
-def standings(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] = ()) -> tuple[CellResult, ...]:
+def results_of(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] = ()) -> tuple[CellResult, ...]:
     """Return every cell with its run: one of those that `ran`, else from the store. Nothing is run or resolved.
 
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
@@ -225,8 +227,8 @@ def standings(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] 
 
 def _known_run(cell: Cell, sessions: Sessions) -> CellRun | None:
     probe = sessions.probe(cell, run=False)
-    seen = known_attempts(probe, sessions.probers)
-    return _cell_run(cell, probe, [(observation, True) for observation in seen], sessions.store) if seen else None
+    attempts = [(observation, True) for observation in known_attempts(probe, sessions.probers)]
+    return _cell_run(cell, probe, attempts, sessions.store) if attempts else None
 
 
 def run_cells(
@@ -244,10 +246,10 @@ def run_cells(
     probes = [sessions.probe(cell) for cell in cells]
     store, reporter = sessions.store, sessions.reporter
     judges = [Judge(probe.repro.signature, store) for probe in probes]
-    seen: dict[Trial, tuple[Observation, bool]] = {}
+    attempts: dict[Trial, tuple[Observation, bool]] = {}
     runs: dict[int, CellRun] = {}
     grid = Grid(len(cells))
-    search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
+    search = ByNumber(grid, lambda trial: judges[trial.position].reading(attempts[trial][0]))
 
     def progress() -> Progress:
         return Progress(grid.states, grid.remaining(), unit="cell")
@@ -255,15 +257,15 @@ def run_cells(
     reporter.report(SearchBegan(f"{counted(len(cells), 'cell')} to judge", progress=progress()))
 
     def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-        seen[trial] = (observation, cached)
+        attempts[trial] = (observation, cached)
         return judges[trial.position].or_captured(observation)(observation)
 
     def is_enough() -> bool:
         """Hand over the cells that have ended, and ask whether to go on."""
         for position, (cell, probe) in enumerate(zip(cells, probes, strict=True)):
             if position not in runs and search.is_settled(position):
-                trials = sorted(trial for trial in seen if trial.position == position)
-                runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], store)
+                trials = sorted(trial for trial in attempts if trial.position == position)
+                runs[position] = _cell_run(cell, probe, [attempts[trial] for trial in trials], store)
                 ended(runs[position])
         return until()
 
@@ -281,12 +283,12 @@ def run_cells(
     return tuple(runs[position] for position in sorted(runs))
 
 
-def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
+def _cell_run(cell: Cell, probe: Probe, attempts: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
     """Return the result of a cell from its runs, in order, each with whether it was cached.
 
     A repro without a signature raises if the bug is present, so its failure becomes the signature.
     """
-    observations = [observation for observation, _ in seen]
+    observations = [observation for observation, _ in attempts]
     judge = Judge(probe.repro.signature, store).or_captured(observations[0])
     judgement, shown = judge.together(observations)
-    return CellRun(cell, probe, shown, judgement, judge.signature, all(cached for _, cached in seen))
+    return CellRun(cell, probe, shown, judgement, judge.signature, all(cached for _, cached in attempts))

@@ -47,13 +47,13 @@ def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
 def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Label each cell by what varies ("transformers 4.53.0, case=lora"), or by its name if that is not unique."""
     varying = _varying(cells)
-    short = [", ".join(_told(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
+    short = [", ".join(_label(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
     return tuple(
         text if text and short.count(text) == 1 else cell.name for text, cell in zip(short, cells, strict=True)
     )
 
 
-def _told(axis: str, value: Value) -> str:
+def _label(axis: str, value: Value) -> str:
     if axis.startswith(PARAMETERS):
         return f"{axis_name(axis)}={_text(value)}"
     return f"{axis_name(axis)} {_text(value)}" if axis != "repro" else _text(value)
@@ -74,12 +74,12 @@ def _text(value: Value) -> str:
 
 def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
     """The values of an axis, each once, in the order of a table."""
-    known = list(dict.fromkeys(texts))
+    values = list(dict.fromkeys(texts))
     if project_of(axis) or axis == "python":
-        known.sort(key=_release_order)
+        values.sort(key=_release_order)
     elif axis == "as-of":
-        known.sort()
-    return known
+        values.sort()
+    return values
 
 
 def _release_order(text: str) -> tuple[bool, Version | str]:
@@ -111,7 +111,7 @@ def tables(cells: Sequence[Cell], shown: Collection[int] | None = None) -> tuple
     """
     varying = _varying(cells)
     texts = {axis: _texts(cells, axis) for axis in (*varying, "repro")}
-    orders = {axis: _ordered(axis, found) for axis, found in texts.items()}
+    orders = {axis: _ordered(axis, of_axis) for axis, of_axis in texts.items()}
     longest = sorted(varying, key=lambda axis: len(orders[axis]), reverse=True) or ["repro"]
     down, across = longest[:1], longest[1:2]
     apart = [axis for axis in varying if axis not in longest[:2]]
@@ -119,13 +119,13 @@ def tables(cells: Sequence[Cell], shown: Collection[int] | None = None) -> tuple
     def values(position: int, axes: Sequence[str]) -> tuple[str, ...]:
         return tuple(texts[axis][position] for axis in axes)
 
-    def seen(axes: Sequence[str], positions: Collection[int]) -> list[tuple[str, ...]]:
+    def ordered(axes: Sequence[str], positions: Collection[int]) -> list[tuple[str, ...]]:
         """The values of some axes in these cells, in the order of a table."""
-        found = {values(position, axes) for position in positions}
-        return sorted(found, key=lambda one: [orders[axis].index(v) for axis, v in zip(axes, one, strict=True)])
+        distinct = {values(position, axes) for position in positions}
+        return sorted(distinct, key=lambda row: [orders[axis].index(v) for axis, v in zip(axes, row, strict=True)])
 
     def table(title: tuple[str, ...], inside: Sequence[int]) -> MatrixTable:
-        columns = seen(across, inside)
+        columns = ordered(across, inside)
         places: dict[tuple[str, ...], list[int]] = {}
         for position in inside:
             places.setdefault(values(position, (*down, *across)), []).append(position)
@@ -138,57 +138,57 @@ def tables(cells: Sequence[Cell], shown: Collection[int] | None = None) -> tuple
             bool(project_of(down[0])) or down[0] in ("python", "as-of"),
             tuple(f"{axis_name(across[0])}={column[0] or '-'}" if column else "" for column in columns),
             tuple(
-                (row[0] or "-", tuple(_told_apart(places.get((*row, *column), []), cells) for column in columns))
-                for row in seen(down, inside)
+                (row[0] or "-", tuple(_distinguished(places.get((*row, *column), []), cells) for column in columns))
+                for row in ordered(down, inside)
             ),
         )
 
     wanted = range(len(cells)) if shown is None else sorted(shown)
-    return tuple(table(title, [i for i in wanted if values(i, apart) == title]) for title in seen(apart, wanted))
+    return tuple(table(title, [i for i in wanted if values(i, apart) == title]) for title in ordered(apart, wanted))
 
 
-def _told_apart(place: Sequence[int], cells: Sequence[Cell]) -> tuple[tuple[int, str], ...]:
+def _distinguished(place: Sequence[int], cells: Sequence[Cell]) -> tuple[tuple[int, str], ...]:
     return tuple(zip(place, differences([cells[position] for position in place]), strict=True))
 
 
 def neighbours(maps: Iterable[MatrixTable]) -> dict[int, tuple[int, ...]]:
     """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
-    found: dict[int, tuple[int, ...]] = {}
+    older_of: dict[int, tuple[int, ...]] = {}
     for table in maps:
         for number in range(len(table.columns)):
             older: tuple[int, ...] = ()
             for _, places in table.rows:
-                here = [position for position, _ in places[number]]
-                found |= dict.fromkeys(here, older)
-                older = (*older, *here[:1])
-    return found
+                cells = [position for position, _ in places[number]]
+                older_of |= dict.fromkeys(cells, older)
+                older = (*older, *cells[:1])
+    return older_of
 
 
-_REASON, _REASONS = 120, 3  # characters of one reason, and how many of them are told
+_REASON, _REASONS = 120, 3  # characters of one reason, and how many of them are shown
 _UNKNOWN = "?"
 _OF = {Verdict.GOOD: "works", Verdict.BAD: "**fails**", Verdict.SKIP: _UNKNOWN, None: ""}
 
 
-def markdown_table(standings: Sequence[CellResult], meant: Collection[str], command: str) -> str:
+def markdown_table(results: Sequence[CellResult], names: Collection[str], command: str) -> str:
     """Return a table for each part of a matrix, and a line on where it comes from.
 
-    `meant` are the names of the cells to show; `command` made it.
+    `names` are those of the cells to show; `command` made it.
     """
-    words = [_OF[standing.verdict] for standing in standings]
-    shown = [i for i, standing in enumerate(standings) if standing.cell.name in meant]
+    words = [_OF[result.verdict] for result in results]
+    shown = [i for i, result in enumerate(results) if result.cell.name in names]
     lines: list[str] = []
-    for table in tables([standing.cell for standing in standings], shown):
+    for table in tables([result.cell for result in results], shown):
         lines += [f"**{_plain(table.title)}**", ""] if table.title else []
         lines.append(_row(_plain(table.down), [_plain(column) or "result" for column in table.columns]))
         lines.append("|---" * (len(table.columns) + 1) + "|")
         lines += [_row(_plain(row), [_place(place, words) for place in places]) for row, places in table.rows]
         lines.append("")
-    unknown = [standings[i] for i in shown if words[i] == _UNKNOWN]
+    unknown = [results[i] for i in shown if words[i] == _UNKNOWN]
     if unknown:
-        reasons = dict.fromkeys(one_line(without_folders(standing.reason), _REASON).rstrip(".") for standing in unknown)
-        told = listed((f"`{reason.replace('`', chr(39))}`" for reason in reasons), _REASONS)
-        lines += [f"?: it could not be judged: {told}", ""]
-    lines.append(_source([standings[i] for i in shown], command))
+        reasons = dict.fromkeys(one_line(without_folders(result.reason), _REASON).rstrip(".") for result in unknown)
+        text = listed((f"`{reason.replace('`', chr(39))}`" for reason in reasons), _REASONS)
+        lines += [f"?: it could not be judged: {text}", ""]
+    lines.append(_source([results[i] for i in shown], command))
     return "\n".join(lines) + "\n"
 
 
@@ -197,20 +197,20 @@ def _row(head: str, cells: Sequence[str]) -> str:
 
 
 def _place(place: Sequence[tuple[int, str]], words: Sequence[str]) -> str:
-    told = [f"{words[i]} ({_plain(what)})" if what else words[i] for i, what in place]
+    texts = [f"{words[i]} ({_plain(what)})" if what else words[i] for i, what in place]
     alike = {words[i] for i, _ in place}
-    return alike.pop() if len(alike) == 1 else ", ".join(told)
+    return alike.pop() if len(alike) == 1 else ", ".join(texts)
 
 
-def _source(standings: Sequence[CellResult], command: str) -> str:
+def _source(results: Sequence[CellResult], command: str) -> str:
     """Return a line with the day, the Pythons and the devices of the runs, and the command."""
-    runs = [standing.run.observation for standing in standings if standing.run is not None]
+    runs = [result.run.observation for result in results if result.run is not None]
     days = sorted(run.started[:10] for run in runs if run.started)
     pythons = sorted({run.lock.minor for run in runs if run.lock is not None})
     devices = sorted({run.device.value for run in runs})
-    told = [f"Run until {days[-1]}"] if days else ["Not run yet"]
-    told += [f"with Python {listed(pythons)} on {listed(devices)}"] if pythons else []
-    return f"{' '.join(told)}: `{command}`"
+    parts = [f"Run until {days[-1]}"] if days else ["Not run yet"]
+    parts += [f"with Python {listed(pythons)} on {listed(devices)}"] if pythons else []
+    return f"{' '.join(parts)}: `{command}`"
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model.lock import Change
 from harness.model.observation import Observation
-from harness.model.release import version_order
+from harness.model.release import parsed_version, version_order
 from harness.model.verdict import Step, Verdict, verdicts_around
 
 # Reasons for leaving out a release that nobody gets without asking for it.
@@ -158,8 +158,8 @@ class Boundary:
         if not self.left_out or self.change.unit != "release" or older is None or newer is None:
             return {}
         low, high = sorted((Version(older), Version(newer)))
-        known = ((Version(text), text, why) for text, why in self.left_out.items())
-        return {text: why for version, text, why in known if low < version < high and not version.is_prerelease}
+        versions = ((Version(text), text, why) for text, why in self.left_out.items())
+        return {text: why for version, text, why in versions if low < version < high and not version.is_prerelease}
 
     @property
     def untried(self) -> dict[str, str]:
@@ -195,7 +195,7 @@ class Boundary:
         if self.change.unit != "release" or (older is None and newer is None):
             return ""
         if self.is_fix:
-            return f"{self.subject}>={newer}" if newer else ""
+            return f"{self.subject}>={_public(newer)}" if newer else ""
         return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
 
 
@@ -209,17 +209,25 @@ def constraint_between(name: str, older: str | None, newer: str | None, *, is_ce
         low, high = Version(older), Version(newer)
     except InvalidVersion:
         return f"{name}=={older}"
+    if low.public == high.public:  # two builds of one release
+        return f"{name}=={older}"
     if low > high:  # the bad end has the older release
-        return f"{name}>={older}"
-    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={older}"
+        return f"{name}>={low.public}"
+    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={low.public}"
+
+
+def _public(version: str) -> str:
+    """The version without its local label, which only `==` may compare with (PEP 440)."""
+    parsed = parsed_version(version)
+    return parsed.public if parsed is not None else version
 
 
 def _shortest(older: Version, newer: Version) -> str:
     """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
     if newer.is_prerelease or newer.is_postrelease or newer.epoch:
-        return str(newer)
+        return newer.public
     parts = list(newer.release)
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
     text = ".".join(map(str, parts))
-    return text if older < Version(text) else str(newer)
+    return text if older < Version(text) else newer.public

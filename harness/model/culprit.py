@@ -185,12 +185,12 @@ class Commit:
     def described(self) -> str:
         """The commit in words: hash, subject, day, and the pull request unless the subject names it."""
         request = f"#{self.pull_request}"
-        told = f", pull request {request}" if self.pull_request and request not in self.subject else ""
-        return f"{self.short} ({self.subject}; {self.day}{told})"
+        suffix = f", pull request {request}" if self.pull_request and request not in self.subject else ""
+        return f"{self.short} ({self.subject}; {self.day}{suffix})"
 
     def as_json(self) -> dict[str, Any]:
         """The commit in the JSON of answers."""
-        return asdict(self, filter=lambda one, _: one.name != "parents")
+        return asdict(self, filter=lambda attribute, _: attribute.name != "parents")
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"
@@ -237,7 +237,7 @@ class Culprit:
 
     @property
     def constraint(self) -> str:
-        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
+        """The constraint that runs showed to be enough: on the culprit package if that alone was reverted."""
         finding = self.findings[0] if self.findings else None
         shown = finding.proofs[0] if finding is not None and finding.proofs else None
         if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:
@@ -245,5 +245,5 @@ class Culprit:
         change = finding.packages[0]
         if change.name == self.package or change.before is None or change.after is None:
             return self.boundary.constraint
-        found = constraint_between(change.name, change.before, change.after)
-        return found if "<" in found else f"{change.name}=={change.before}"
+        constraint = constraint_between(change.name, change.before, change.after)
+        return constraint if "<" in constraint else f"{change.name}=={change.before}"

@@ -71,8 +71,8 @@ class Symptoms:
     def of(cls, messages: Mapping[str, str], printed: str, versions: frozenset[str] = frozenset()) -> Symptoms:
         """Read them. `versions` are those of packages that differ between the runs; a run may print them."""
         values = {test: tuple(_values(_masked(message, versions))) for test, message in messages.items()}
-        known = {line.strip() for message in messages.values() for line in message.splitlines()}
-        lines = (line for line in _own_lines(printed) if line.strip() not in known)
+        in_messages = {line.strip() for message in messages.values() for line in message.splitlines()}
+        lines = (line for line in _own_lines(printed) if line.strip() not in in_messages)
         return cls(values, tuple(Fact.of(_masked(line, versions)) for line in lines))
 
 
@@ -104,8 +104,8 @@ class Invariants:
         return f'it did not print "{absent}"' if absent is not None else ""
 
 
-def _are_close(one: float, other: float) -> bool:
-    return one == other or abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
+def _are_close(value: float, other: float) -> bool:
+    return value == other or abs(value - other) <= _TOLERANCE * max(abs(value), abs(other))
 
 
 def _common(runs: Sequence[Facts]) -> Facts:

@@ -226,8 +226,8 @@ class Lock:
         The resolver is not used, so requirements may be unmet.
         """
         chosen = set(names)
-        kept = [pin for pin in self.pins if pin.name not in chosen]
-        return evolve(self, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
+        own = [pin for pin in self.pins if pin.name not in chosen]
+        return evolve(self, pins=(*own, *(pin for pin in other.pins if pin.name in chosen)))
 
     def as_requirements(self) -> str:
         """Requirement lines with hashes, as pip and uv install them; names no index."""

@@ -115,12 +115,12 @@ class Observation:
     @property
     def measured(self) -> dict[str, float]:
         """The repro's metrics, then what the harness measures: seconds and MiB."""
-        found = dict(self.metrics)
+        metrics = dict(self.metrics)
         if self.outcome.ran:
-            found["duration_s"] = self.duration_s
+            metrics["duration_s"] = self.duration_s
         if self.peak_memory:
-            found["peak_memory_mib"] = round(self.peak_memory / 2**20, 1)
-        return found
+            metrics["peak_memory_mib"] = round(self.peak_memory / 2**20, 1)
+        return metrics
 
 
 @frozen
@@ -170,6 +170,7 @@ MESSAGE_LIMIT = 4_000
 FRAMES_LIMIT = 60
 CAUSES_LIMIT = 10
 WHOLE_RUN = "<run>"
+EXIT = "exit code"
 
 
 class TestOutcome(enum.StrEnum):
@@ -195,7 +196,8 @@ class TestResult:
     """One test, or one module, class or `conftest.py` that could not be set up (an ERROR).
 
     `id` is the test tool's name for it: `tests/test_a.py::test_b[1]` for pytest, `tests.test_a.TestB.test_c` for
-    unittest, and `WHOLE_RUN` for a failure that ended the run before or between tests. `duration_s` is in seconds.
+    unittest, `WHOLE_RUN` for a failure that ended the run before or between tests, and `EXIT` for an exit code or a
+    crash after all tests, which none of them explains. `duration_s` is in seconds.
     """
 
     __test__ = False

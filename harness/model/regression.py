@@ -94,7 +94,10 @@ _SEEN: dict[str, Reader] = {
     "frames": list_of(bool, "a list of 'file:function'"),
 }
 KNOWN: dict[str, Reader] = {
-    **{one.name.replace("_", "-"): switch if one.default is False else filled for one in fields(Regression)},
+    **{
+        attribute.name.replace("_", "-"): switch if attribute.default is False else filled
+        for attribute in fields(Regression)
+    },
     **dict.fromkeys(_VERSIONS, parsed(Version, "a version")),
     "kind": one_of(*KINDS),
     "upstream": list_of(_is_address, "a list of https addresses of the issue, pull request or changelog"),
@@ -105,9 +108,9 @@ KNOWN: dict[str, Reader] = {
 
 def regression(value: Any, where: str) -> Regression:
     """Read `[tool.harness.known]`. Raises `ValueError`, whose message says what to change."""
-    found = Regression(**read_table(value, where, KNOWN, needs=("kind", "upstream")))
-    if not found.upstream:
+    known = Regression(**read_table(value, where, KNOWN, needs=("kind", "upstream")))
+    if not known.upstream:
         raise ValueError(f"{where}.upstream must be a list of https addresses, not empty")
-    if found.never_worked == (found.first_bad is not None):
+    if known.never_worked == (known.first_bad is not None):
         raise ValueError(f"{where} needs either last-good and first-bad, or never-worked = true")
-    return found
+    return known

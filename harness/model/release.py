@@ -94,6 +94,12 @@ class Release:
         """Whether an interpreter can install one of its wheels."""
         return any(_fits(wheel, target.tags) for wheel in self.wheels)
 
+    @property
+    def builds(self) -> tuple[str, ...]:
+        """The versions of its wheels if local labels tell them apart, such as 2.8.0+cpu and 2.8.0+cu128; else ()."""
+        versions = {version for wheel in self.wheels if (version := _version_of(wheel)) is not None}
+        return tuple(map(str, sorted(versions))) if any(version.local for version in versions) else ()
+
     def left_out_because(
         self, target: Target, *, prereleases: bool = False, build_from_source: bool = False
     ) -> str | None:
@@ -131,6 +137,13 @@ def _with_python(minors: Sequence[str], python: str) -> str:
     own = Version(python).minor
     nearest = min(minors, key=lambda minor: abs(Version(minor).minor - own), default=None)
     return f" (--python {nearest} can install it)" if nearest else ""
+
+
+def _version_of(wheel: str) -> Version | None:
+    try:
+        return parse_wheel_filename(wheel)[1]
+    except InvalidWheelFilename:
+        return None
 
 
 def _fits(wheel: str, tags: AbstractSet[Tag]) -> bool:

@@ -12,6 +12,7 @@ import json
 import posixpath
 import re
 import shlex
+import signal
 import tomllib
 from pathlib import PurePosixPath
 from typing import Any
@@ -27,7 +28,6 @@ from harness.model.signature import Signature, check_pattern
 from harness.model.table import (
     Reader,
     a_table,
-    each,
     is_number,
     number,
     one_of,
@@ -35,6 +35,7 @@ from harness.model.table import (
     read_table,
     requirements,
     switch,
+    table_of,
     text,
     that,
 )
@@ -203,12 +204,12 @@ class Repro:
 
     def with_given(self, *given: Given, step: str = "") -> Repro:
         """Return the repro with folders for its runs, and the step that they are for."""
-        known = (*self.given, *given)
-        told = "\0".join(f"{one.variable}={one.digest}{one.flaw}" for one in known)
+        folders = (*self.given, *given)
+        description = "\0".join(f"{folder.variable}={folder.digest}{folder.flaw}" for folder in folders)
         digest = self.digest.partition("+")[0]
-        if known:
-            digest = f"{digest}+{hashlib.sha256(told.encode()).hexdigest()[:12]}"
-        return evolve(self, given=known, step=step, digest=digest)
+        if folders:
+            digest = f"{digest}+{hashlib.sha256(description.encode()).hexdigest()[:12]}"
+        return evolve(self, given=folders, step=step, digest=digest)
 
 
 @functools.lru_cache(maxsize=512)
@@ -288,6 +289,8 @@ def _bytes(value: Any, where: str) -> int | None:
 
 _size = that(lambda value: isinstance(value, str) and bool(parse_size(value)), "a size such as '8 GiB'")
 _BOUNDS: dict[str, Reader] = {"good": _version, "bad": _version, "as-of": text, "hold": requirements, "default": switch}
+# A shell and a sandbox exit with 128 and the number after these signals (as in run/guard.py).
+_FATAL = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
 _SIGNATURE: dict[str, Reader] = {
     **dict.fromkeys(("exception", "message", "frame", "metric"), text),
     **dict.fromkeys(("above", "below"), number),
@@ -300,8 +303,8 @@ _SIGNATURE: dict[str, Reader] = {
 
 
 def _subjects(value: Any, where: str) -> dict[str, Bounds]:
-    bounds = each(lambda table, at: Bounds(**read_table(table, at, _BOUNDS)))(value, where)
-    return {normalized_name(project): one for project, one in bounds.items()}
+    subjects = table_of(lambda table, at: Bounds(**read_table(table, at, _BOUNDS)))(value, where)
+    return {normalized_name(project): bounds for project, bounds in subjects.items()}
 
 
 def _signature(value: Any, where: str) -> Signature:
@@ -312,6 +315,8 @@ def _signature(value: Any, where: str) -> Signature:
         raise ValueError(f"{where}: metric needs above or below, and above or below need metric")
     if (given.get("exception") or "").rpartition(".")[2] == "SystemExit":
         raise ValueError(f"{where}: SystemExit is recognised by its exit code: write exit-code = 1, not exception")
+    if (given.get("exit_code") or 0) - 128 in _FATAL:
+        raise ValueError(f"{where}: exit code {given['exit_code']} stands for a signal: write crash = true")
     return Signature(**given)
 
 
@@ -343,7 +348,7 @@ TOOL: dict[str, Reader] = {
     "memory": _bytes,
     "gpu-memory": _bytes,
     **_CASE,
-    "cases": each(lambda table, where: Case(**read_table(table, where, _CASE))),
+    "cases": table_of(lambda table, where: Case(**read_table(table, where, _CASE))),
     "reported": text,
     "made": _made,
     "inputs": that(

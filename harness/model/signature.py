@@ -96,12 +96,12 @@ class Signature:
 
         Raises `TooSlow` if matching its pattern against the log takes too long.
         """
-        found: list[str] = []
-        for why in self._matched(observation, log):
-            if not why:
-                return why
-            found.append(why)
-        return "; ".join(found)
+        reasons: list[str] = []
+        for reason in self._matched(observation, log):
+            if not reason:
+                return reason
+            reasons.append(reason)
+        return "; ".join(reasons)
 
     def _matched(self, observation: Observation, log: str) -> Iterator[str | None]:
         """Yield for each given part what `match` returns for it alone."""
@@ -120,7 +120,7 @@ class Signature:
         if self.metric is not None:
             yield self._measured(observation)
         if self.output is not None:
-            line = _found(self.output, log)
+            line = _first_match(self.output, log)
             yield f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
 
     def number(self, observation: Observation) -> float | None:
@@ -244,7 +244,7 @@ def pattern_of(signature: Signature | None) -> str:
     return json.dumps(parts)
 
 
-def _found(pattern: str, log: str) -> str | None:
+def _first_match(pattern: str, log: str) -> str | None:
     """The first match in a log, or None. Raises `TooSlow`."""
     # The standard library's engine has no timeout, and some patterns backtrack exponentially.
     import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]

@@ -29,8 +29,8 @@ def read_table(table: Any, where: str, readers: Mapping[str, Reader], needs: Col
 def with_known(table: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
     """Read a table that has no other keys than these."""
     if unknown := sorted(a_table(table, where).keys() - set(keys)):
-        told = f"{where} has unknown keys" if where else "unknown keys"
-        raise ValueError(f"{told}: {', '.join(unknown)}; known keys: {', '.join(sorted(keys))}")
+        what = f"{where} has unknown keys" if where else "unknown keys"
+        raise ValueError(f"{what}: {', '.join(unknown)}; known keys: {', '.join(sorted(keys))}")
     return dict(table)
 
 
@@ -70,14 +70,14 @@ def matching(pattern: re.Pattern[str], words: str) -> Reader:
 def list_of(holds: Callable[[str], bool], words: str) -> Reader:
     """Return a reader of a list of texts for each of which `holds` is true."""
     read = that(
-        lambda value: isinstance(value, list) and all(isinstance(one, str) and holds(one) for one in value), words
+        lambda value: isinstance(value, list) and all(isinstance(item, str) and holds(item) for item in value), words
     )
     return lambda value, where: tuple(read(value, where))
 
 
-def each(read: Reader) -> Reader:
+def table_of(read: Reader) -> Reader:
     """Return a reader of a table whose values are all read alike."""
-    return lambda value, where: {key: read(one, f"{where}.{key}") for key, one in a_table(value, where).items()}
+    return lambda value, where: {key: read(item, f"{where}.{key}") for key, item in a_table(value, where).items()}
 
 
 def parsed(parse: Callable[[str], object], words: str) -> Reader:
@@ -97,9 +97,9 @@ def requirements(value: Any, where: str) -> tuple[str, ...]:
     """Read a list of requirements (PEP 508)."""
     if not isinstance(value, list):
         raise ValueError(f"{where} must be a list of requirements")  # noqa: TRY004 - the caller reports all alike
-    for one in value:
+    for requirement in value:
         try:
-            Requirement(one)
+            Requirement(requirement)
         except (InvalidRequirement, TypeError) as error:
-            raise ValueError(f"{where}: {one!r} is not a requirement: {str(error).splitlines()[0]}") from error
+            raise ValueError(f"{where}: {requirement!r} is not a requirement: {str(error).splitlines()[0]}") from error
     return tuple(value)

@@ -95,22 +95,22 @@ def numbered_lines(spans: Iterable[tuple[int, int]]) -> str:
             joined[-1] = joined[-1][0], last
         else:
             joined.append((first, last))
-    told = [f"{first}-{last}" if last > first else f"{first}" for first, last in joined]
-    return f"{'lines' if len(told) > 1 or '-' in told[0] else 'line'} {listed(told)}"
+    ranges = [f"{first}-{last}" if last > first else f"{first}" for first, last in joined]
+    return f"{'lines' if len(ranges) > 1 or '-' in ranges[0] else 'line'} {listed(ranges)}"
 
 
 def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
     """Join the releases marked True; three or more in sequence become "4.51.0 to 4.51.9 (10 releases)"."""
     runs: list[list[str]] = [[]]
-    for release, is_meant in releases:
-        if is_meant:
+    for release, is_listed in releases:
+        if is_listed:
             runs[-1].append(release)
         elif runs[-1]:
             runs.append([])
-    told: list[str] = []
+    parts: list[str] = []
     for run in runs:
-        told += [f"{run[0]} to {run[-1]} ({len(run)} releases)"] if len(run) > 2 else run
-    return listed(told, most)
+        parts += [f"{run[0]} to {run[-1]} ({len(run)} releases)"] if len(run) > 2 else run
+    return listed(parts, most)
 
 
 def ranged(releases: Iterable[str], most: int = 3) -> str:
@@ -148,10 +148,10 @@ def size_in_words(count: float) -> str:
 
 def picked(value: Any, names: str) -> dict[str, Any]:
     """Return some attributes of a value by their names (separated by spaces), as JSON has them: tuples are lists."""
-    found = {name: getattr(value, name) for name in names.split()}
+    items = {name: getattr(value, name) for name in names.split()}
     return {
-        name: list(one) if isinstance(one, tuple) else one.value if isinstance(one, enum.Enum) else one
-        for name, one in found.items()
+        name: list(item) if isinstance(item, tuple) else item.value if isinstance(item, enum.Enum) else item
+        for name, item in items.items()
     }
 
 
@@ -177,6 +177,6 @@ def sentence_and_table(sentence: str, head: Sequence[str], rows: Iterable[Sequen
     """Return HTML for `_repr_html_`, with every text escaped."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    said = f"<p><b>{escape(sentence)}</b></p>" if sentence else ""
+    heading = f"<p><b>{escape(sentence)}</b></p>" if sentence else ""
     named = f"<thead><tr>{titles}</tr></thead>" if titles else ""
-    return f"{said}<table>{named}<tbody>{body}</tbody></table>" if body else said
+    return f"{heading}<table>{named}<tbody>{body}</tbody></table>" if body else heading

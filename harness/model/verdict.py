@@ -102,8 +102,8 @@ def runs_of(runs: int, steps: Iterable[Step], unit: str = "release") -> str:
     """Say how many runs of how many candidates were made now, and how many were known: "12 runs of 5 releases"."""
     steps = tuple(steps)
     ran = {step.release for step in steps if not step.cached and step.seconds}
-    known = sum(step.cached for step in steps)
-    if known and not runs:
-        return f"{counted(known, 'run')}, all known already"
-    told = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
-    return f"{told}, {known} known already" if known else told
+    cached = sum(step.cached for step in steps)
+    if cached and not runs:
+        return f"{counted(cached, 'run')}, all known already"
+    made = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
+    return f"{made}, {cached} known already" if cached else made

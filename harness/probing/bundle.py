@@ -25,7 +25,6 @@ from harness._version import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
 from harness.environment.index import download
-from harness.environment.resolve import Resolution
 from harness.errors import IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.environment import Interpreter, Uv
+    from harness.environment.resolve import Resolution
     from harness.store import Store
 
 _NAME = "regression-harness"
@@ -300,8 +300,10 @@ class Absorbed:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def absorb(folder: Path, store: Store, uv: Uv) -> Absorbed:
+def absorb(folder: Path, store: Store) -> Absorbed:
     """Store the observations of a bundle. A second call changes nothing.
+
+    To which lock a question resolves is not taken from it: the store that packed it knows that.
 
     Raises `UserMistake` if the folder is not a bundle, `NoSpace` if the store can't be written.
     """
@@ -316,7 +318,7 @@ def absorb(folder: Path, store: Store, uv: Uv) -> Absorbed:
                 missing.append((label, problem.message if problem is not None else "not run yet"))
                 continue
             result = Result.read(place)
-            taken.append(_take(job, result, result.of(job), store, uv))
+            taken.append(_take(job, result, result.of(job), store))
         except Refused as error:
             refused.append((label, str(error)))
     return Absorbed(tuple(taken), tuple(missing), tuple(refused))
@@ -337,15 +339,11 @@ def _jobs(folder: Path) -> list[str]:
     return keys
 
 
-def _take(job: ProbeJob, result: Result, observation: Observation, store: Store, uv: Uv) -> Taken:
+def _take(job: ProbeJob, result: Result, observation: Observation, store: Store) -> Taken:
     probe, known = job.probe, store.get(observation.key)
     if known is None:
         store.put_repro(probe.repro)
         observation = store.put_from_elsewhere(observation, result.log)
-    resolution_key = uv.resolution_key(probe.combination)
-    if store.get_resolution(resolution_key) is None:
-        # Store the lock, so that the same question here resolves to it and finds this observation.
-        store.put_resolution(resolution_key, Resolution(lock=job.lock, drift=job.drift))
     observation = known or observation
     return Taken(job.label, observation, judged(probe, observation, store), known is not None)
 

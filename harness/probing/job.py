@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen, resolve_types
+from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
 from harness.environment.trees import Trees
 from harness.environment.workspace import claimed_folder
 from harness.errors import BadRepro, HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
-from harness.model import Combination, Device, Lock, Observation, Pin, Repro
+from harness.model import Combination, Device, Lock, Observation, Pin, Repro, normalized_name
 from harness.model.repro import parse_repro
 from harness.model.text import plain
 from harness.probing.probe import Probe, observation_without_run, probe_key
@@ -195,7 +196,18 @@ class ProbeJob:
             raise Refused(f"its job can't be read: {error}") from error
         if not fits:
             raise Refused("its repro, parameters, device or lock are not those that were packed")
+        if unmet := next(filter(self._is_unmet, self.probe.combination.requirements), None):
+            raise Refused(f"its lock does not meet {unmet}")
         return job
+
+    def _is_unmet(self, text: str) -> bool:
+        """Whether the lock has another version than a requirement allows. Raises `Refused` if it is none."""
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            raise Refused(f"{text!r} is not a requirement") from error
+        version = self.lock.version_of(normalized_name(requirement.name))
+        return version is not None and not requirement.specifier.contains(version, prereleases=True)
 
     def _is_locked(self, wheel: Pin) -> bool:
         pin = next((pin for pin in self.lock.pins if pin.name == wheel.name), None)

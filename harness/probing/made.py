@@ -72,7 +72,7 @@ def with_inputs(prober: Prober, repro: Repro) -> Repro:
     """Return the repro with a read-only copy of the folder of its inputs. Raises `UserMistake`."""
     if not repro.inputs:
         return repro
-    folder = Path(repro.path).absolute().parent / Path(repro.inputs).expanduser()
+    folder = _folder_of_inputs(repro)
     if not folder.is_dir() or not any(folder.iterdir()):
         raise UserMistake(f"inputs: there is no folder {folder}, or it has no files")
     try:
@@ -80,6 +80,22 @@ def with_inputs(prober: Prober, repro: Repro) -> Repro:
     except NotKept as why:
         raise UserMistake(f"inputs: {folder} can't be copied: {why}") from None
     return repro.with_given(Given(INPUTS, str(prober.workspace.trees / digest), digest))
+
+
+def _folder_of_inputs(repro: Repro) -> Path:
+    """Return the folder of a repro's inputs, without links. Raises `UserMistake` unless it is below the repro's own.
+
+    The author of a repro may be a stranger, and what is in the folder is shown to its runs and packed into bundles.
+    """
+    own = Path(repro.path).absolute().parent.resolve()
+    folder = (own / repro.inputs).resolve()
+    below = folder.relative_to(own).parts if folder.is_relative_to(own) else ()
+    if not below or any(part.startswith(".") for part in below):
+        raise UserMistake(
+            f"inputs: {repro.inputs} is not a folder below {own}, where the repro is",
+            hint="move or copy what the repro needs into a folder beside it, whose name has no dot in front",
+        )
+    return folder
 
 
 def made_of(repro: Repro, made_with: tuple[str, ...]) -> Made | None:

@@ -74,7 +74,7 @@ class Machine:
 @cache
 def worker_prober() -> Prober:
     """Return the prober of this worker process, made on first use with this machine's pip and uv settings."""
-    workspace = Workspace.default()
+    workspace = Workspace.opened()
     remove_leftovers(workspace)
     settings = read_pip_settings()
     uv = Uv(settings)
@@ -193,7 +193,8 @@ def _sandbox(job: ProbeJob) -> Sandbox | None:
     """
     asked = SandboxMode.REQUIRE if job.terms.is_sandbox_required else ""
     mode = SandboxMode.of(os.environ, SandboxMode.OFF if job.terms.rights == "unsandboxed" else asked)
-    return choose(mode, network=job.terms.rights == "network", reporter=SILENT)
+    hidden = (Workspace.default().root,)
+    return choose(mode, network=job.terms.rights == "network", reporter=SILENT, hidden=hidden)
 
 
 def run_folder(folder: Path, tell: Callable[[str], None]) -> tuple[int, int]:

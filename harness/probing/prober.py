@@ -263,7 +263,7 @@ class Prober:
                 log_path=self.store.log_path(prepared.key),
                 trace=probe.trace,
                 imports=traced,
-                readable=(self.workspace.root, *environment.readable),
+                readable=(*self._readable(probe, lock, place), *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
                 keep=self.trees.keep if probe.repro.step == MAKE else None,
             )
@@ -290,9 +290,15 @@ class Prober:
             capability=self.capability,
             invoked_from=self.invoked_from,
             sandbox=self.sandbox,
-            readable=(self.workspace.root,),
+            readable=self._readable(probe, lock, place),
             hash_seed=seed_of(probe, lock),
         )
+
+    def _readable(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> tuple[Path, ...]:
+        """What a run needs of the cache: its environment, which an alias or a mixture links to, and its folders."""
+        repro = probe.repro
+        folders = [one.folder for one in repro.given] + [path for path in repro.search_path if path.startswith("/")]
+        return (self.builder.location(lock).folder, place.scratch, *map(Path, folders))
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""

@@ -15,6 +15,7 @@ repeated in a fresh process. So is one that can't import something, until enough
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import threading
 import time
@@ -28,7 +29,7 @@ from attrs import define, evolve, field
 
 from harness.environment import Environment, watched_environment
 from harness.environment.watched import exchange, flaw_of
-from harness.environment.workspace import site_packages
+from harness.environment.workspace import module_of, site_packages
 from harness.events import Judged, Note, Reporter, Started
 from harness.model import Device, Mixture, Observation, Outcome, Verdict
 from harness.probing.probe import Around, Prepared, Probe, observation_of
@@ -134,10 +135,19 @@ class WarmEnvironment:
             self.left_out, self.zygote = frozenset(self.originals), None
         if self.zygote is None:
             self._place({})
-            self._running.close()
-            modules = preloadable(*self.graph, self.left_out)
-            self.zygote = self._running.enter_context(started_zygote(self.job, modules))
+            self.zygote = self._started()
         return self.zygote
+
+    def _started(self) -> Zygote:
+        """Start the process, again with fewer modules if one of them has imported a file in a way that nobody saw."""
+        modules = preloadable(*self.graph, self.left_out)
+        for names in (modules, _before_any(self.left_out, modules, self.graph[0])):
+            self._running.close()
+            zygote = self._running.enter_context(started_zygote(self.job, names))
+            executed = {path.rpartition("-packages/")[2] for path in zygote.executed}
+            if executed.isdisjoint(self.left_out):
+                return zygote
+        raise ZygoteFailed("an import always runs a file that changes")
 
     def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
         """Fork a probe and store the observation. Raises `ZygoteFailed`."""
@@ -361,6 +371,8 @@ def preloadable(
         if package:
             inside.setdefault(package, set()).add(name)
     reached = {name for name, file in modules.items() if file in candidates}
+    # A file that is missing may appear, and then what has looked for it in vain runs otherwise.
+    reached |= {name for name in map(module_of, candidates) if name not in modules}
     border = list(reached)
     while border:
         name = border.pop()
@@ -368,6 +380,12 @@ def preloadable(
             reached.add(other)
             border.append(other)
     return tuple(name for name in modules if name not in reached)
+
+
+def _before_any(candidates: AbstractSet[str], names: Sequence[str], modules: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the modules that were loaded before any file in `candidates` was: they can't need it to load."""
+    before = set(itertools.takewhile(lambda name: modules[name] not in candidates, modules))
+    return tuple(name for name in names if name in before)
 
 
 def _name_in(observation: Observation) -> str:

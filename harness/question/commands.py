@@ -43,7 +43,7 @@ class ChosenCommand:
 
     repro: Repro
     with_: tuple[str, ...]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
 
 
@@ -61,13 +61,13 @@ def chosen_command(
     if not run:
         if project.folder is not None:
             raise UserMistake("--project goes with --run", hint='for example --project . --run "pytest"')
-        found = chosen_repro(repro, run, subject, settings.params, settings.timeout)
-        return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
+        named = chosen_repro(repro, run, subject, settings.params, settings.timeout)
+        return ChosenCommand(with_folders(named, beside.folders), beside.requirements, beside.notes, replaced)
     if repro:
         raise UserMistake("give either --repro or --run")
     chosen = read_command(run, beside, projects, project, start=Path.cwd())
-    asked = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
-    return evolve(chosen, repro=asked, replaced=replaced)
+    configured = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
+    return evolve(chosen, repro=configured, replaced=replaced)
 
 
 @frozen
@@ -79,11 +79,11 @@ class Beside:
 
     requirements: tuple[str, ...] = ()
     folders: tuple[Project, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     has_file: bool = False
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def all_requirements(self) -> tuple[str, ...]:
         """All requirements, including those of the folders, which add to the project's."""
         return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
 
@@ -105,22 +105,22 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     """
     requirements: list[str] = []
     folders: list[Project] = []
-    told: list[str] = []
+    notes: list[str] = []
     environment = environment_of(projects.interpreter.version)
     for text in given:
         if text.startswith("-r"):
             lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
             requirements += lines.requirements
-            told += lines.told
+            notes += lines.notes
         elif (named := folder_of(text)) is not None:
             folder, name = named
             project = read_folder(folder, projects, name)
             folders.append(project)
-            told += [f"{project.name or folder}: {one}" for one in project.told]
+            notes += [f"{project.name or folder}: {note}" for note in project.notes]
         else:
             requirements.append(text)
     has_file = any(text.startswith("-r") for text in given)
-    return Beside(tuple(requirements), tuple(folders), tuple(told), has_file)
+    return Beside(tuple(requirements), tuple(folders), tuple(notes), has_file)
 
 
 _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIPT,))
@@ -173,8 +173,8 @@ def read_command(
     run = unwrapped(run, root)
     if root is None:
         repro = command_repro(run, content_digest=digest_of(run))
-        repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
-        return ChosenCommand(repro, beside.requirements, beside.told)
+        repro = with_folders(_with_tool(repro, _names(beside.all_requirements)), beside.folders)
+        return ChosenCommand(repro, beside.requirements, beside.notes)
     day = last_commit(root.expanduser()) or chosen.good_day
     project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole), day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
@@ -186,12 +186,12 @@ def read_command(
         inside=inside,
         search_path=project.search_path,
     )
-    repro = _with_tool(repro, _names(beside.asked) | {project.name})
-    told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
+    repro = _with_tool(repro, _names(beside.all_requirements) | {project.name})
+    notes = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.notes, *beside.notes]
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"
-        told.append(f"--with: {', '.join(beside.requirements)}: {what}")
-    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(told))
+        notes.append(f"--with: {', '.join(beside.requirements)}: {what}")
+    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(notes))
 
 
 def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
@@ -253,7 +253,7 @@ def read_folder(text: str, projects: Projects, name: str = "") -> Project:
         repository = Repository.open(Path(folder))
         commit = repository.commit(revision)
         project = projects.read_commit(repository, commit, name)
-        project = evolve(project, told=(f"commit {commit.described}", *project.told))
+        project = evolve(project, notes=(f"commit {commit.described}", *project.notes))
     if name and project.name and normalized_name(name) != normalized_name(project.name):
         raise UserMistake(
             f"--with {name} @ {text}: the project in that folder is {project.name}",

@@ -31,6 +31,7 @@ _NESTED_LIST = re.compile(r"(?:[-?] ){50}")
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
+_OF_A_PROJECT = (".git", "pyproject.toml", "setup.py")
 _LONGEST_LINE = 50_000
 _NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
 _ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
@@ -53,13 +54,13 @@ _INSTALLERS = frozenset({"pip", "wheel"})
 
 @frozen
 class Pins:
-    """The packages in a lock file, as requirements; `told` are sentences about those that are not on an index.
+    """The packages in a lock file, as requirements; `notes` are sentences about those that are not on an index.
 
     `python` is the Python version that the file names, "" if none. The project's own entry is left out.
     """
 
     requirements: tuple[str, ...]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     python: str = ""
 
     @property
@@ -70,20 +71,20 @@ class Pins:
 
 @frozen
 class _Entry:
-    """One package; `elsewhere` is its source if that is not an index, `asked` the line that names it in a text file."""
+    """A package; `elsewhere` is its source if that is no index, `requirement` the line of a text file that names it."""
 
     name: str
     version: str = ""
     elsewhere: str = ""
-    asked: str = ""
+    requirement: str = ""
 
 
 def environment_of(python: str) -> dict[str, str]:
     """Return the marker variables for a Python of this version ("3.11.7") on this machine."""
-    told = {key: str(value) for key, value in default_environment().items()}
+    variables = {key: str(value) for key, value in default_environment().items()}
     minor = ".".join(python.split(".")[:2])
     return {
-        **told,
+        **variables,
         "python_version": minor,
         "python_full_version": python,
         "implementation_version": python,
@@ -94,15 +95,15 @@ def environment_of(python: str) -> dict[str, str]:
 def read_pins(path: Path, python: str) -> Pins:
     """Read a file for a Python of this version. Raises `UserMistake` if it can't be read, or pins nothing."""
     try:
-        found = _pins_in(path, environment_of(python))
+        pins = _pins_in(path, environment_of(python))
     except _NOT_SUCH_A_FILE as error:
         raise UserMistake(
             f"{path} does not have the format that its name says ({type(error).__name__})",
             hint="was it changed by hand?",
         ) from error
-    if not found.requirements:
+    if not pins.requirements:
         raise UserMistake(f"{path} lists no package that an index has", hint="is it the right file?")
-    return found
+    return pins
 
 
 def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
@@ -131,24 +132,26 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
 
 
 def _pins_of(entries: Iterable[_Entry]) -> Pins:
-    found: dict[str, str] = {}
-    told: list[str] = []
+    requirements: dict[str, str] = {}
+    notes: list[str] = []
     for entry in entries:
         name = normalized_name(entry.name)
         if entry.elsewhere:
             instead = f"release {entry.version}" if entry.version else f"releases of {name}"
             where = f"{_shown(entry.elsewhere)} is not on an index"
-            told.append(f"{name} of {where}: replaced by {instead}" if name else f"{where}: left out")
+            notes.append(f"{name} of {where}: replaced by {instead}" if name else f"{where}: left out")
         if name:
-            found[entry.asked or name] = entry.asked or (f"{name}=={entry.version}" if entry.version else name)
-    return Pins(tuple(found.values()), tuple(told))
+            requirements[entry.requirement or name] = entry.requirement or (
+                f"{name}=={entry.version}" if entry.version else name
+            )
+    return Pins(tuple(requirements.values()), tuple(notes))
 
 
 def _reached(content: dict[str, Any], environment: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the packages of a uv.lock that the project needs on this machine, including its extras and groups."""
     packages: dict[str, dict[str, Any]] = {}
     # Of several versions of a project, the one whose markers apply comes first.
-    for package in sorted(content.get("package", []), key=lambda one: not _fits(one, environment)):
+    for package in sorted(content.get("package", []), key=lambda candidate: not _fits(candidate, environment)):
         packages.setdefault(package["name"], package)
     own = [package for package in packages.values() if _is_own(package)]
     waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
@@ -176,7 +179,7 @@ def _is_own(package: Mapping[str, Any]) -> bool:
 
 def _needs(package: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     needs = package.get(kind, [])
-    return [one for group in needs.values() for one in group] if isinstance(needs, dict) else needs
+    return [need for group in needs.values() for need in group] if isinstance(needs, dict) else needs
 
 
 def _listed(packages: Iterable[Mapping[str, Any]], environment: Mapping[str, str]) -> Iterator[_Entry]:
@@ -184,7 +187,9 @@ def _listed(packages: Iterable[Mapping[str, Any]], environment: Mapping[str, str
     for package in packages:
         markers = package.get("markers", package.get("marker", ""))
         where = _elsewhere(package)
-        applies = (_holds(one, environment) for one in (markers.values() if isinstance(markers, dict) else [markers]))
+        applies = (
+            _holds(marker, environment) for marker in (markers.values() if isinstance(markers, dict) else [markers])
+        )
         if where not in (".", "./") and any(applies):
             yield _Entry(package["name"], package.get("version", "").removeprefix("=="), where)
 
@@ -195,7 +200,9 @@ def _elsewhere(package: Mapping[str, Any]) -> str:
     if "type" in source:  # of Poetry
         return str(source["url"]) if source["type"] in ("git", "url", "directory", "file") else ""
     of_pylock = (package[kind] for kind in ("vcs", "directory", "archive") if kind in package)
-    return next((str(one[kind]) for one in (source, *of_pylock, package) for kind in _ELSEWHERE if kind in one), "")
+    return next(
+        (str(table[kind]) for table in (source, *of_pylock, package) for kind in _ELSEWHERE if kind in table), ""
+    )
 
 
 def _shallow(text: str) -> str:
@@ -214,8 +221,8 @@ def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
             f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
         )
     pip = _read_lines(lines, environment)
-    told = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
-    return Pins(pip.requirements, (*pip.told, *told), python)
+    notes = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
+    return Pins(pip.requirements, (*pip.notes, *notes), python)
 
 
 def _parts_of_conda(path: Path) -> tuple[list[str], list[str]]:
@@ -244,7 +251,7 @@ def requirements_of_conda(path: Path, environment: Mapping[str, str]) -> tuple[s
     Python and pip are left out. Raises `UserMistake`.
     """
     conda, lines = _parts_of_conda(path)
-    found: list[str] = []
+    requirements: list[str] = []
     for part in conda:
         spec = _CONDA_SPEC.match((part.partition("::")[2] or part).strip())
         if spec is None or (name := spec["name"].lower()) in ("python", "pip"):
@@ -253,11 +260,11 @@ def requirements_of_conda(path: Path, environment: Mapping[str, str]) -> tuple[s
         prefix = _PREFIX.fullmatch(versions)
         name = _NOT_CONDA.get(name, name)
         try:
-            found.append(str(Requirement(f"{name}=={prefix['version']}.*" if prefix else name + versions)))
+            requirements.append(str(Requirement(f"{name}=={prefix['version']}.*" if prefix else name + versions)))
         except InvalidRequirement:  # such as 1.8|1.9
-            found.append(name)
+            requirements.append(name)
     named = [line for line in lines if not line.lstrip().startswith(("-", "."))]
-    return (*found, *_read_lines(named, environment).requirements)
+    return (*requirements, *_read_lines(named, environment).requirements)
 
 
 def _holds(marker: str, environment: Mapping[str, str]) -> bool:
@@ -282,13 +289,28 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
         parsed = RequirementsFile.from_file(str(path), include_nested=True)
     except (OSError, UnicodeDecodeError, InstallationError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error
+    if outside := _outside(path, [line.requirement_line for line in parsed.requirements] + parsed.invalid_lines):
+        raise UserMistake(f"{path} names {outside}, which is outside its project", hint="name it yourself, with -r too")
     if parsed.invalid_lines:
         line = parsed.invalid_lines[0]
-        raise UserMistake(f"{path}, line {line.line_number}: can't be read as a requirement: {line.line.strip()}")
-    return _pins_of(_asked(path, parsed.requirements, environment))
+        raise _not_a_requirement(line)
+    return _pins_of(_entries(parsed.requirements, environment))
 
 
-def _asked(path: Path, lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+def _outside(path: Path, lines: Iterable[Any]) -> str:
+    """Return the first file with one of these lines that is neither beside `path` nor in its project, "" if none is."""
+    own = path.absolute().parent.resolve()
+    roots = [own, *(folder for folder in own.parents if any((folder / name).exists() for name in _OF_A_PROJECT))]
+    files = {str(line.filename) for line in lines} - {str(path)}
+    return next((name for name in sorted(files) if not any(map(Path(name).resolve().is_relative_to, roots))), "")
+
+
+def _not_a_requirement(line: Any) -> UserMistake:
+    """Name a line; what is in it is not shown, since a stranger's file may name one of the user's with its -r."""
+    return UserMistake(f"{line.filename}, line {line.line_number}: can't be read as a requirement")
+
+
+def _entries(lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
     for line in lines:
         if not _holds(str(line.marker or ""), environment):
             continue
@@ -296,32 +318,31 @@ def _asked(path: Path, lines: Iterable[Any], environment: Mapping[str, str]) -> 
             yield _Entry(line.name or "", elsewhere=line.link.url if line.link is not None else line.line)
             continue
         try:
-            requirement = Requirement(str(line.req))
-        except InvalidRequirement as error:
-            why = str(error).splitlines()[0]
-            raise UserMistake(f"{path}: {str(line.req)!r} is not a requirement: {why}") from error
+            requirement = Requirement(str(line.req or ""))
+        except InvalidRequirement:
+            raise _not_a_requirement(line.requirement_line) from None
         requirement.marker = None
-        yield _Entry(requirement.name, asked=str(requirement))
+        yield _Entry(requirement.name, requirement=str(requirement))
 
 
 def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     installed = installed_in(python)
-    entries, told = [], []
+    entries, notes = [], []
     for name, release, origin in installed.found:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
         if parsed_version(release) is None:
-            told.append(f"{project} is installed without a version: left out")
+            notes.append(f"{project} is installed without a version: left out")
         elif origin.startswith("file:"):
-            told.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
+            notes.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
         else:
             entries.append(_Entry(project, release, origin))
     if not entries:
         raise UserMistake(f"nothing is installed in the environment of {python}")
     pins = _pins_of(entries)
-    return Pins(pins.requirements, (*told, *pins.told), installed.version)
+    return Pins(pins.requirements, (*notes, *pins.notes), installed.version)
 
 
 def _shown(address: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.environment import Index
-    from harness.question.question import End
+    from harness.question.request import End
 
 _LOWER = (">", ">=", "~=", "==", "===")
 
@@ -32,20 +32,24 @@ def is_newer(text: str, day: datetime, index: Index) -> bool:
     Raises `NoNetwork`.
     """
     specifier = Requirement(text).specifier
-    fitting = [one for one in index.known_releases(name_of(text)) if specifier.contains(one.version, prereleases=True)]
-    return bool(fitting) and all(one.uploaded is not None and one.uploaded > day for one in fitting)
+    fitting = [
+        release
+        for release in index.known_releases(name_of(text))
+        if specifier.contains(release.version, prereleases=True)
+    ]
+    return bool(fitting) and all(release.uploaded is not None and release.uploaded > day for release in fitting)
 
 
 @frozen
 class Lifting:
     """The requirements of an earlier day without the bounds that could not be kept.
 
-    `lifted` maps each of those to what is left of it; `told` are sentences about them.
+    `lifted` maps each of those to what is left of it; `notes` are sentences about them.
     """
 
     requirements: tuple[str, ...]
     lifted: Mapping[str, str] = field(factory=dict)
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def lift_bounds(
@@ -75,11 +79,11 @@ def lift_bounds(
     left = tuple(text for text in looser if text not in newer)
     enough = fewest(left, lambda some: has_solution(without(some)))
     others = left if enough is None else enough
-    told = (
+    notes = (
         *_not_kept(newer, "newer than that day", day),
         *_not_kept(enough or (), "in conflict with that day's packages", day),
     )
-    return Lifting(without(others), {text: looser[text] for text in (*newer, *others)}, told)
+    return Lifting(without(others), {text: looser[text] for text in (*newer, *others)}, notes)
 
 
 def existed(name: str, day: datetime | None, index: Index) -> bool:

@@ -17,21 +17,21 @@ from harness.question.releases import holds_of
 from harness.question.single import combination_of
 
 if TYPE_CHECKING:
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
-def with_files(session: Session, inquiry: Inquiry) -> tuple[Session, Inquiry]:
+def with_files(session: Session, question: Question) -> tuple[Session, Question]:
     """Return a session and a question whose runs find the files of the repro's first step, and its inputs.
 
     With `--made` the question is about the first step itself, and the session's prober lets one reader judge it.
     Raises `UserMistake`.
     """
-    repro, settings = inquiry.repro, session.settings
-    run_itself = _run_itself(session, inquiry)
-    if not inquiry.policy.made:
-        given = supplied(session.local, repro, run_itself, inquiry.as_of, settings.made_with)
-        return session, evolve(inquiry, repro=given, told=(*inquiry.told, *_told(given)))
+    repro, settings = question.repro, session.settings
+    run_itself = _run_itself(session, question)
+    if not question.policy.made:
+        given = supplied(session.local, repro, run_itself, question.as_of, settings.made_with)
+        return session, evolve(question, repro=given, notes=(*question.notes, *_notes_on(given)))
     made = made_of(repro, settings.made_with)
     if made is None:
         raise UserMistake(
@@ -45,23 +45,23 @@ def with_files(session: Session, inquiry: Inquiry) -> tuple[Session, Inquiry]:
     resolution = session.local.resolve(reader)
     if resolution.lock is None:
         raise UserMistake(f"what reads the files can't be installed: {resolution.words}")
-    names = tuple(dict.fromkeys((inquiry.subject, *map(required_name, made.with_))))
+    names = tuple(dict.fromkeys((question.subject, *map(required_name, made.with_))))
     writer = evolve(
         repro.first_step, dependencies=merged_requirements(run_itself.requirements, made.with_), subjects=made.subjects
     )
     by = released(resolution.lock, names)
-    told = f"the files that each release writes are read by {by} (--with changes it)"
-    typed = (*inquiry.typed, "--made")
-    inquiry = evolve(inquiry, repro=writer, with_=(), typed=typed, told=(*inquiry.told, told))
+    note = f"the files that each release writes are read by {by} (--with changes it)"
+    typed = (*question.typed, "--made")
+    question = evolve(question, repro=writer, with_=(), typed=typed, notes=(*question.notes, note))
     by_writer = ByWriter(session.local, evolve(reader, lock=resolution.lock), names[:1])
-    return evolve(session, by_writer=by_writer), inquiry
+    return evolve(session, by_writer=by_writer), question
 
 
-def other_step(session: Session, inquiry: Inquiry) -> dict[str, str]:
+def other_step(session: Session, question: Question) -> dict[str, str]:
     """Return what wrote or what reads the files while the releases of the other step are searched; empty without."""
     if session.by_writer is not None:
         return {"read_by": released(session.by_writer.reader.lock, session.by_writer.names)}
-    made = next((folder for folder in inquiry.repro.given if folder.variable == ARTIFACTS), None)
+    made = next((folder for folder in question.repro.given if folder.variable == ARTIFACTS), None)
     return {"written_by": made.by, "run": made.run} if made is not None else {}
 
 
@@ -72,14 +72,14 @@ def sentence_about(files: dict[str, str]) -> str:
     return f"Each release wrote what {files['read_by']} read."
 
 
-def _run_itself(session: Session, inquiry: Inquiry) -> Combination:
-    named = {required_name(text) for text in inquiry.with_}
-    holds = holds_of(inquiry.repro, inquiry.subject, named, inquiry.hold)
-    day = one_date(inquiry.as_of if inquiry.as_of != "era" else None, (), session.index)
-    return combination_of(session, inquiry.repro, inquiry.with_, holds, day)
+def _run_itself(session: Session, question: Question) -> Combination:
+    named = {required_name(text) for text in question.with_}
+    holds = holds_of(question.repro, question.subject, named, question.hold)
+    day = one_date(question.as_of if question.as_of != "era" else None, (), session.index)
+    return combination_of(session, question.repro, question.with_, holds, day)
 
 
-def _told(repro: Repro) -> tuple[str, ...]:
+def _notes_on(repro: Repro) -> tuple[str, ...]:
     """Return sentences about the folders that the runs are given."""
     writers = (folder.by for folder in repro.given if folder.by)
     made = [f"{by} wrote the files that each run reads (--made-with changes it)" for by in writers]

@@ -32,14 +32,14 @@ def day(text: str, option: str, *, begins: bool = False) -> datetime:
 
 def read_duration(text: str, option: str = "") -> float:
     """Return a duration in seconds. Raises `UserMistake`, which names `option`, unless it is above zero."""
-    found = _WRITTEN.match(text.strip().lower())
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    match = _WRITTEN.match(text.strip().lower())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if seconds <= 0:
         raise UserMistake(f"{option} {text!r} is not a duration".lstrip(), hint="for example 90s, 10m or 1h")
     return seconds
 
 
-def told_duration(seconds: float) -> str:
+def duration_in_words(seconds: float) -> str:
     """Format a duration in seconds: "45 s", "10 min", "2 h"."""
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= size:

@@ -17,6 +17,7 @@ from harness.atomic import whole_folder
 from harness.environment.source_builds import SourceBuilds
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
+from harness.events import SILENT, Reporter
 from harness.model import parsed_version
 from harness.model.requirements import required_name
 from harness.model.text import counted, listed
@@ -53,7 +54,7 @@ _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 class Project:
     """A project as used by a probe.
 
-    Each run gets a copy of `tree`; `built` is the unpacked wheel, None if it could not be built; `told` are sentences
+    Each run gets a copy of `tree`; `built` is the unpacked wheel, None if it could not be built; `notes` are sentences
     about the choices made. `requirements` are its own, with the chosen extras and groups.
     """
 
@@ -63,7 +64,7 @@ class Project:
     built: Path | None
     name: str = ""
     requirements: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def search_path(self) -> tuple[str, ...]:
@@ -100,13 +101,15 @@ def _has_tests(folder: Path) -> bool:
 class Projects:
     """Reads projects and builds them, each content once.
 
-    With an `index`, test requirements without a file for this machine are left out.
+    With an `index`, test requirements without a file for this machine are left out. A build that takes minutes is
+    reported to `reporter`.
     """
 
     workspace: Workspace
     uv: Uv
     interpreter: Interpreter
     index: Index | None = None
+    reporter: Reporter = SILENT
 
     def read(self, root: Path, wanted: RequestedExtras = RequestedExtras(), day: str = "") -> Project:
         """Copy and build a project and read the requirements that are wanted.
@@ -128,22 +131,31 @@ class Projects:
                 with whole_folder(home / "tree") as partial:
                     copy_files(root, files, partial)
             built, words = self._unpacked(home, day or last_commit(root), version_of_tag(root))
-        found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
-        told = found.told
+        required = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
+        notes = required.notes
         if words:
-            told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
+            notes = (*notes, f"could not be built, so its modules are imported from the folder: {words}")
         if untracked := _untracked(root):
             what = f"not in the copy, because git does not track {'it' if len(untracked) == 1 else 'them'}"
-            told = (*told, f"{listed(untracked)}: {what}; git add copies {'it' if len(untracked) == 1 else 'them'} too")
+            notes = (
+                *notes,
+                f"{listed(untracked)}: {what}; git add copies {'it' if len(untracked) == 1 else 'them'} too",
+            )
         if pointers := _lfs_pointers(home / "tree", files):
             what = f"Git LFS pointers, not the files themselves: {listed(pointers)}"
-            told = (*told, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
-        missing = [text for text in found.for_tests if not self._can_be_had(text)]
+            notes = (*notes, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
+        missing = [text for text in required.for_tests if not self._can_be_had(text)]
         if missing:
-            told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
-        kept = (text for text in found.requirements if text not in missing)
-        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS))
-        return Project(root, digest, home / "tree", built, found.name, requirements, told)
+            notes = (
+                *notes,
+                f"not installed for the tests, because there is no file for this machine: {listed(missing)}",
+            )
+        available = (text for text in required.requirements if text not in missing)
+        requirements = (
+            *available,
+            *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS),
+        )
+        return Project(root, digest, home / "tree", built, required.name, requirements, notes)
 
     def read_commit(self, repository: Repository, commit: Commit, name: str = "") -> Project:
         """Read a project as it was in a commit of its repository, with its own requirements; `name` may be "".
@@ -171,7 +183,8 @@ class Projects:
             shutil.copytree(home / "tree", source, symlinks=True)
             make_repository(source)
             variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
-            builds = SourceBuilds(evolve(self.uv, extra_environment=variables), self.interpreter, self.workspace)
+            uv = evolve(self.uv, extra_environment=variables)
+            builds = SourceBuilds(uv, self.interpreter, self.workspace, self.reporter)
             wheel = builds.build_wheel(source, folder / "out", day)
             if isinstance(wheel, Path):
                 _unpack(wheel, folder / "site")
@@ -277,8 +290,8 @@ def last_commit(root: Path) -> str:
 def version_of_tag(root: Path) -> str:
     """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
     tag = git_output(root, "describe", "--tags", "--abbrev=0")
-    found = _IN_A_TAG.search(tag)
-    version = parsed_version(found[0]) if found else None
+    match = _IN_A_TAG.search(tag)
+    version = parsed_version(match[0]) if match else None
     return f"{version.public}+copy" if version else "0+copy"
 
 

@@ -69,7 +69,7 @@ class Requires:
 
     name: str
     requirements: tuple[str, ...]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     for_tests: tuple[str, ...] = ()
 
 
@@ -88,33 +88,33 @@ def requirements_of(
     pyproject = read_toml(tree / "pyproject.toml")
     project = _of_metadata(tree, built) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
-    found = _Found(tree, project, environment, list(dict.fromkeys(_applying(project, environment))))
+    collected = _Collected(tree, project, environment, list(dict.fromkeys(_applying(project, environment))))
     if wanted.extras or wanted.groups:
-        found.more += _asked_for(project, groups, wanted, environment)
+        collected.added += _requested(project, groups, wanted, environment)
     elif wanted.find:
-        found.read_all(pyproject, groups)
+        collected.read_all(pyproject, groups)
     elif wanted.for_tests:
-        found.take(_named(project.extras, groups, _FOR_TESTS))
+        collected.take(_named(project.extras, groups, _FOR_TESTS))
     if wanted.find:
-        found.add_plugins()
-    if found.unused:
-        found.told.append(f"without tools that no test uses ({listed(dict.fromkeys(found.unused))})")
-    more = tuple(text for text in dict.fromkeys(found.more) if text not in found.own)
-    told = (f"requirements: {'; '.join(found.told)}",) if found.told else ()
+        collected.add_plugins()
+    if collected.unused:
+        collected.notes.append(f"without tools that no test uses ({listed(dict.fromkeys(collected.unused))})")
+    added = tuple(text for text in dict.fromkeys(collected.added) if text not in collected.own)
+    notes = (f"requirements: {'; '.join(collected.notes)}",) if collected.notes else ()
     name = normalized_name(project.name) if project.name else ""
-    return Requires(name, (*found.own, *more), told, () if wanted.extras or wanted.groups else more)
+    return Requires(name, (*collected.own, *added), notes, () if wanted.extras or wanted.groups else added)
 
 
 @define
-class _Found:
+class _Collected:
     """The requirements found so far: the project's own, those for its tests, and what to tell about them."""
 
     tree: Path
     project: Declared
     environment: Mapping[str, str]
     own: list[str]
-    more: list[str] = field(factory=list)
-    told: list[str] = field(factory=list)
+    added: list[str] = field(factory=list)
+    notes: list[str] = field(factory=list)
     unused: list[str] = field(factory=list)
 
     def read_all(self, pyproject: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
@@ -122,14 +122,14 @@ class _Found:
         tools = {**_tool_groups(pyproject), **groups}
         files = _requirements_files(self.tree)
 
-        def places(kinds: frozenset[str], *more: _Source) -> list[_Source]:
+        def places(kinds: frozenset[str], *others: _Source) -> list[_Source]:
             of_files = (_of_file(path, self.environment) for name, path in files.items() if _is_for(name, kinds))
-            return [*_named(self.project.extras, tools, kinds), *more, *of_files]
+            return [*_named(self.project.extras, tools, kinds), *others, *of_files]
 
         self.take(places(_FOR_TESTS, _of_tox(self.tree, pyproject, self.environment)))
         self.take([_Source("tests_require of the setup file", declared_in(self.tree).tests)])
         others = places(_FOR_DEVELOPMENT)
-        only = _imported(self.tree) if self.more else None
+        only = _imported(self.tree) if self.added else None
         if only is None:
             self.take(others)
         if not self.own:
@@ -140,26 +140,26 @@ class _Found:
     def take(self, sources: Iterable[_Source], *, only: frozenset[str] | None = None) -> None:
         """Add the requirements of some places, without tools that no test uses; `only` names those to take."""
         for source in sources:
-            there = {required_name(text) for text in (*self.own, *self.more)}
-            found = lifted(_applying(self.project, self.environment, lifted(source.lines)))
-            found = tuple(text for text in found if required_name(text) not in there)
+            present = {required_name(text) for text in (*self.own, *self.added)}
+            required = lifted(_applying(self.project, self.environment, lifted(source.lines)))
+            required = tuple(text for text in required if required_name(text) not in present)
             where = source.where
             if only is None:
-                found = self._without_tools(found)
+                required = self._without_tools(required)
             else:
-                found = tuple(text for text in found if required_name(text) in only)
-                where = f"{listed(map(required_name, found))} of {where}"
-            if found:
-                self.more += found
-                self.told.append(where)
+                required = tuple(text for text in required if required_name(text) in only)
+                where = f"{listed(map(required_name, required))} of {where}"
+            if required:
+                self.added += required
+                self.notes.append(where)
 
     def _take_own_files(self, files: Mapping[str, Path]) -> None:
         own = [path for name, path in files.items() if _words_in(name) <= {"base"}]
         others = [path for name, path in files.items() if name.startswith("requirements") and "/" not in name]
-        for file in own or ([] if self.more else others[:1]):
+        for file in own or ([] if self.added else others[:1]):
             lines = read_requirement_file(file, self.environment)
             self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
-            self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
+            self.notes += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.notes]
         if not own and not others:
             paths = (self.tree / f"environment{end}" for end in (".yml", ".yaml"))
             self.take(_of_conda(path, self.environment) for path in paths if path.is_file())
@@ -178,21 +178,21 @@ class _Found:
 
     def add_plugins(self) -> None:
         """Add the well-known test tools that the project uses without declaring them."""
-        there = {required_name(text) for text in (*self.own, *self.more)} | {normalized_name(self.project.name)}
-        used = {tool: shown for tool, shown in plugins_in_use(self.tree).items() if tool not in there}
-        self.more += used
-        self.told += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
+        present = {required_name(text) for text in (*self.own, *self.added)} | {normalized_name(self.project.name)}
+        used = {tool: shown for tool, shown in plugins_in_use(self.tree).items() if tool not in present}
+        self.added += used
+        self.notes += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
 
 
-def _asked_for(
+def _requested(
     project: Declared, groups: Mapping[str, Any], wanted: RequestedExtras, environment: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the requirements with the extras and groups that the user named. Raises `UserMistake` if one is missing."""
     for kind, names, known in (("extra", wanted.extras, project.extras), ("group", wanted.groups, groups)):
-        for one in names:
-            if normalized_name(one) not in {normalized_name(name) for name in known}:
+        for requested in names:
+            if normalized_name(requested) not in {normalized_name(name) for name in known}:
                 raise UserMistake(
-                    f"{project.name or 'the project'} has no {kind} {one!r}",
+                    f"{project.name or 'the project'} has no {kind} {requested!r}",
                     hint=f"it has: {', '.join(known) or 'none'}",
                 )
     lines = [text for group in wanted.groups for text in _group_requirements(groups, group)]
@@ -213,11 +213,11 @@ def _of_metadata(tree: Path, built: Path | None) -> Declared | None:
     return None
 
 
-def _applying(project: Declared, environment: Mapping[str, str], more: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the requirements, and `more`, that apply on this machine, with the extras of the project that they name."""
+def _applying(project: Declared, environment: Mapping[str, str], others: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the requirements, and `others`, that apply on this machine, with the project's extras that they name."""
     of_extras = {normalized_name(extra): lines for extra, lines in project.extras.items()}
-    pending = [*project.requires, *more]
-    every, seen = list(pending), {""}
+    pending = [*project.requires, *others]
+    every, extras = list(pending), {""}
     while pending:
         text = pending.pop(0)
         try:
@@ -225,13 +225,13 @@ def _applying(project: Declared, environment: Mapping[str, str], more: Iterable[
         except InvalidRequirement as error:
             raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({**environment, "extra": extra}) for extra in seen):
+        if marker is not None and not any(marker.evaluate({**environment, "extra": extra}) for extra in extras):
             continue
         requirement.marker = None
         if normalized_name(requirement.name) not in (_ITSELF, normalized_name(project.name or _ITSELF)):
             yield str(requirement)
-        elif new := {normalized_name(extra) for extra in requirement.extras} - seen:
-            seen |= new
+        elif new := {normalized_name(extra) for extra in requirement.extras} - extras:
+            extras |= new
             pending += [*(line for extra in sorted(new) for line in of_extras.get(extra, ())), *every]
 
 
@@ -270,15 +270,17 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
     tool = pyproject.get("tool", {})
     poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
     tables = {**hatch, **poetry.get("group", {})}
-    found = {name: table.get("dependencies", ()) for name, table in tables.items() if isinstance(table, dict)}
-    if "default" in found and _FOR_TESTS.isdisjoint(found):
-        found["dev"] = found.pop("default")
-    found |= tool.get("pdm", {}).get("dev-dependencies", {})
+    groups = {name: table.get("dependencies", ()) for name, table in tables.items() if isinstance(table, dict)}
+    if "default" in groups and _FOR_TESTS.isdisjoint(groups):
+        groups["dev"] = groups.pop("default")
+    groups |= tool.get("pdm", {}).get("dev-dependencies", {})
     for of in (tool.get("uv", {}), poetry):
-        found |= {"dev": of["dev-dependencies"]} if "dev-dependencies" in of else {}
+        groups |= {"dev": of["dev-dependencies"]} if "dev-dependencies" in of else {}
     lines = {
-        name: [_BOUND.sub("", of_poetry(*one)) for one in listed.items()] if isinstance(listed, dict) else listed
-        for name, listed in found.items()
+        name: [_BOUND.sub("", of_poetry(*dependency)) for dependency in listed.items()]
+        if isinstance(listed, dict)
+        else listed
+        for name, listed in groups.items()
     }
     return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in lines.items()}
 
@@ -297,10 +299,10 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
         named = _REFERENCE.match(line.strip())
         lines += settings.get(named[1], named[2], fallback="").splitlines() if named else [line]
     extras = [*base.get("extras", ()), *section.get("extras", "").replace(",", "\n").splitlines()]
-    found = [f"{_ITSELF}[{str(extra).strip()}]" for extra in extras]
+    requirements = [f"{_ITSELF}[{str(extra).strip()}]" for extra in extras]
     for line in lines:
-        found += _of_line(_OWN_EXTRAS.sub(_ITSELF, line.split(" #")[0].strip()), tree, environment)
-    return _Source("the deps of tox (--with changes them)", tuple(found))
+        requirements += _of_line(_OWN_EXTRAS.sub(_ITSELF, line.split(" #")[0].strip()), tree, environment)
+    return _Source("the deps of tox (--with changes them)", tuple(requirements))
 
 
 def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -318,7 +320,7 @@ def _requirements_files(tree: Path) -> dict[str, Path]:
     """Return the requirements files of a project by name; the input of pip-compile, NAME.in, replaces NAME.txt."""
     patterns = ["*requirements*", "requirements/*"]
     patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
-    paths = [path for end in (".txt", ".in") for one in patterns for path in sorted(tree.glob(f"{one}{end}"))]
+    paths = [path for end in (".txt", ".in") for pattern in patterns for path in sorted(tree.glob(f"{pattern}{end}"))]
     return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
 
 
@@ -329,23 +331,23 @@ def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
     """
     files = [path for name in ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini") if (path := tree / name).is_file()]
     texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree).values())}
-    found = {}
+    projects = {}
     for module in modules:
         project = _CALLED.get(module, MODULES.get(module, module))
         name = re.sub(r"[-_.]", "[-_.]", normalized_name(project))
         line = re.compile(rf"(?im)(?:^|[\s\"'\[,]){name}(?![\w.-])")
         where = next((path.relative_to(tree).as_posix() for path, text in texts.items() if line.search(text)), "")
         if where or project != module:
-            found[module] = (project, where)
-    return found
+            projects[module] = (project, where)
+    return projects
 
 
 def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
     try:
-        found = read_requirement_file(path, environment).requirements
+        requirements = read_requirement_file(path, environment).requirements
     except UserMistake:  # nobody named this file
         return _Source()
-    return _Source(f"{path.name} (--with changes it)", found)
+    return _Source(f"{path.name} (--with changes it)", requirements)
 
 
 def _of_conda(path: Path, environment: Mapping[str, str]) -> _Source:
@@ -357,26 +359,26 @@ def _of_conda(path: Path, environment: Mapping[str, str]) -> _Source:
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements without exact versions, addresses and duplicates; invalid ones are left out."""
-    found: dict[str, None] = {}
+    loose: dict[str, None] = {}
     for text in requirements:
         try:
-            found[unpinned(text.partition("@")[0])] = None
+            loose[unpinned(text.partition("@")[0])] = None
         except InvalidRequirement:
             continue
-    return tuple(found)
+    return tuple(loose)
 
 
 def _used(tree: Path) -> frozenset[str]:
     """Return the top-level modules that any file of the project imports, and the words in strings of its tests."""
     tests = set(test_files(tree))
-    found: set[str] = set()
+    names: set[str] = set()
     for path in tree.rglob("*.py"):
         nodes = nodes_of(path)
-        found.update(_modules(nodes))
+        names.update(_modules(nodes))
         if path in tests:
             texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-            found |= {word for text in texts for word in _WORD.findall(text)}
-    return frozenset(found)
+            names |= {word for text in texts for word in _WORD.findall(text)}
+    return frozenset(names)
 
 
 def _imported(tree: Path) -> frozenset[str]:
@@ -402,21 +404,21 @@ def plugin_of_option(word: str) -> str:
 
 def plugins_in_use(tree: Path) -> dict[str, str]:
     """Return the well-known test tools that a project uses, each with the name that shows it."""
-    found: dict[str, str] = {}
+    tools: dict[str, str] = {}
     for word in _words_of_settings(tree):
         known = plugin_of_option(word) or _SETTINGS.get(word.lower())
         if known:
-            found.setdefault(known, word)
+            tools.setdefault(known, word)
     nodes = [node for path in test_files(tree) for node in nodes_of(path)]
     own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     for node in nodes:
         for name, project in _shown_by(node):
             if name not in own:
-                found.setdefault(project, name)
+                tools.setdefault(project, name)
     naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in text_of(path))
     if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
-        found.setdefault("setuptools", "pkg_resources")
-    return found
+        tools.setdefault("setuptools", "pkg_resources")
+    return tools
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:

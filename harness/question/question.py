@@ -1,420 +1,105 @@
-"""A question: what runs, its policy, its two ends, and which options apply to it; the others are refused.
-
-Ends are days, files, interpreters, releases or commits.
-"""
+"""A question: a request with what it names looked up, such as its repro and both ends; and what all probes share."""
 
 from __future__ import annotations
 
-import enum
-import os
-import re
-import shlex
-from collections.abc import Callable, Collection
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, frozen
+from packaging.requirements import Requirement
 
-from harness.arguments import Option, OptionGroup, Trait, check_between, option_field, with_types
-from harness.errors import UserMistake
-from harness.model import Lock, normalized_name, parsed_version
+from harness.model import Combination, Device, Lock, Repro, is_prerelease, name_of
 from harness.model.culprit import Level
-from harness.model.lock import moment_of
-from harness.model.requirements import required_name
-from harness.question.commands import ChosenProject
-from harness.question.parsing import version_of
-from harness.question.repros import runs_tests
-from harness.search import Noise
-from harness.settings import Settings
+from harness.model.lock import ANY_SOURCE, NO_SOURCE
+from harness.question.request import End, Policy, release_end
 
-TODAY = "today"
-_search = partial(option_field, group=OptionGroup.SEARCH)
-_HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
-_INTERPRETER = re.compile(r"pythonw?[\d.]*t?(?:\.exe)?")  # such as python, python3, python3.13t and python.exe
-_IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    Versions = Mapping[str, str | None]
 
 
-class EndKind(enum.StrEnum):
-    """The kind of an end."""
-
-    RELEASE = "release"
-    DAY = "day"
-    LOCK = "lock"
-    PYTHON = "python"
-    COMMIT = "commit"
+def _read_end(end: End | str | None) -> End | None:
+    return release_end(end) if isinstance(end, str) else end
 
 
 @frozen
-class End:
-    """One end: `moment` is the time of a day (UTC), `path` that of a file or an interpreter.
-
-    With `lock` its packages are known, and other versions are resolved as of `moment`.
-    """
-
-    kind: EndKind
-    text: str
-    moment: datetime | None = None
-    path: Path | None = None
-    lock: Lock | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the end as part of an answer's JSON."""
-        return {"kind": self.kind.value, "text": self.text}
-
-
-def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
-    """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
-
-    With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time means
-    its end, as it does for `--as-of`. Raises `UserMistake`.
-    """
-    path = Path(text).expanduser()
-    if commits and _HASH.fullmatch(text):
-        return End(EndKind.COMMIT, text)
-    if os.path.exists(path):  # noqa: PTH110 - Path.exists raises if the text is too long for a path
-        return _at_path(text, path, option)
-    if (moment := _moment(text, now)) is not None:
-        if moment > now + timedelta(days=1):
-            raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
-        return End(EndKind.DAY, text, moment=moment)
-    if parsed_version(text) is not None:
-        return End(EndKind.RELEASE, text)
-    if commits:
-        return End(EndKind.COMMIT, text)
-    is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
-    what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
-    raise UserMistake(
-        what,
-        hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
-        "with --git also a commit",
-    )
-
-
-def day_end(moment: datetime) -> End:
-    """Return the end for a time that the harness chose itself."""
-    return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
-
-
-def release_end(version: str) -> End:
-    """Return the end at a release of the subject."""
-    return End(EndKind.RELEASE, version)
-
-
-def newest_end(as_of: str | None) -> End:
-    """Return the day of the newest packages to use: `--as-of` if that is a day, otherwise today."""
-    now = datetime.now(UTC)
-    moment = _moment(as_of, now) if as_of else None
-    return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(TODAY, "--as-of", now=now)
-
-
-@frozen
-class Ends:
-    """The two ends as they were typed; `good` is None if it has to be found."""
-
-    good: End | None
-    bad: End
-
-    @property
-    def are_commits(self) -> bool:
-        """Whether one of them is a commit; then both are read as revisions."""
-        return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
-
-
-def read_ends(
-    good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
-) -> Ends | None:
-    """Read the ends of a question between worlds; None if it is a question between releases of a subject.
-
-    `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two worlds. Raises
-    `UserMistake`.
-    """
-    now = datetime.now(UTC)
-    typed = {name: text for name, text in (("good", good), ("bad", bad)) if text}
-    given = {name: parse_end(text, f"--{name}", now=now, commits=commits) for name, text in typed.items()}
-    releases = [end for end in given.values() if end.kind is EndKind.RELEASE]
-    if subject is not None and not tests and len(releases) == len(given):
-        return None
-    if subject is None and releases:
-        raise UserMistake(
-            f"{releases[0].text} could be a release or a tag, but no package is named",
-            hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
-        )
-    return Ends(given.get("good"), given.get("bad") or parse_end(TODAY, "--bad", now=now))
-
-
-def _at_path(text: str, path: Path, option: str) -> End:
-    if path.is_file():
-        kind = EndKind.PYTHON if _INTERPRETER.fullmatch(path.name) else EndKind.LOCK
-        return End(kind, text, path=path)
-    for inside in _IN_AN_ENVIRONMENT:
-        if (path / inside).exists():
-            return End(EndKind.PYTHON, text, path=path / inside)
-    raise UserMistake(
-        f"{option} {text} is a folder without a Python", hint="give the folder of an environment, or a lock file"
-    )
-
-
-def _moment(text: str, now: datetime) -> datetime | None:
-    if text == TODAY:
-        # Round to the hour, so that the same question asked again soon finds its answers in the store.
-        return now.replace(minute=0, second=0, microsecond=0)
-    if "-" not in text:
-        return None  # 20250620 is a version of some projects
-    try:
-        return moment_of(text)
-    except (ValueError, OverflowError):
-        return None
-
-
-@frozen(field_transformer=with_types)
-class Policy:
-    """How a question is searched, whatever its ends are.
-
-    `find_fix` looks for what fixed it: the good end is the newer one. `prereleases` tries pre-releases too. `confirm`
-    is how often both sides of the change are run again (None: until the answer is certain enough). `flaky` says that
-    one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
-    `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
-    search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds (None: two minutes, more for slow runs). `ask` lets a
-    person judge each run. `made` searches the releases that write what the repro reads. Raises `UserMistake` for a
-    wrong value.
-    """
-
-    find_fix: bool = _search(False, "--find-fix", "Find the release that fixed it: good is newer than bad.")
-    prereleases: bool = _search(False, "--pre", "Try pre-releases of the subject too.", not_for=(Trait.PYTHONS,))
-    confirm: int | None = _search(
-        None,
-        "--confirm",
-        "Run both sides of the change this often again [default: as often as it takes to be sure].",
-    )
-    flaky: bool = _search(
-        False, "--flaky", "One run does not tell good from bad: repeat runs from the start.", not_for=(Trait.ASK,)
-    )
-    confidence: float = _search(
-        0.99, "--confidence", "How sure a release has to be before it is named.", shown_default=True
-    )
-    trust_ends: bool = _search(
-        False,
-        "--trust-ends",
-        "With --flaky: you are certain that the bug never shows at the good end. Saves runs.",
-        not_for=(Trait.CERTAIN,),
-    )
-    fork: bool = _search(
-        True,
-        "--fork/--no-fork",
-        "Fork runs that search for lines: faster. Proofs are fresh processes.",
-        shown_default=True,
-        not_for=(Trait.COMMITS, Trait.MADE, Trait.ASK, Trait.TO_RELEASE, Trait.TO_PACKAGE),
-    )
-    git: str = _search(
-        "",
-        "--git",
-        "Repository of SUBJECT, to go down to the commit.",
-        metavar="PATH|URL|auto",
-        not_for=(Trait.PYTHONS, Trait.MADE, Trait.ASK),
-    )
-    time_s: float | None = _search(
-        None,
-        "--time",
-        "How long to search below the release: 90s, 10m, 1h.",
-        metavar="TIME",
-        shown_default="2m, or as long as 40 runs take, up to 10m",
-        not_for=(Trait.COMMITS, Trait.ASK),
-    )
-    ask: bool = _search(
-        False,
-        "--ask",
-        "Judge each run yourself: good, bad or skip; for what only eyes can see.",
-        not_for=(Trait.MADE,),
-    )
-    made: bool = _search(
-        False,
-        "--made",
-        "Search the releases of SUBJECT that write the files of the repro's first step, not those that read them.",
-        not_for=(Trait.WORLDS, Trait.COMMITS, Trait.PYTHONS, Trait.COMMAND),
-    )
-
-    @property
-    def noise(self) -> Noise:
-        """How sure a search over a line has to be."""
-        return Noise(self.flaky, self.confidence, self.trust_ends, self.confirm)
-
-    @property
-    def typed(self) -> tuple[str, ...]:
-        """The options that search another question in the same way, quoted for a shell."""
-        words: list[str] = []
-        for option, name in given_in(self).items():
-            value = getattr(self, name)
-            if name not in ("find_fix", "trust_ends", "made"):
-                text = f"{value:g}s" if name == "time_s" else str(value)
-                words += [option.name] if isinstance(value, bool) else [option.name, text]
-        return tuple(map(shlex.quote, words))
-
-    def __attrs_post_init__(self) -> None:
-        check_between("Policy(confirm=...)", self.confirm, 0, 20)
-        check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
-        if self.time_s is not None:
-            check_between("Policy(time_s=...)", self.time_s, 0)
-
-
-def _read_level(level: Level | str | None) -> Level | None:
-    if level is None or isinstance(level, Level):
-        return level
-    try:
-        return Level(level)
-    except ValueError as error:
-        known = ", ".join(one.value for one in Level)
-        raise UserMistake(f"depth takes a level, not {level!r}", hint=f"the levels are {known}") from error
-
-
-@frozen(field_transformer=with_types)
 class Question:
-    """What broke it? The question of `harness bisect`, with the values of its options.
+    """A request with what it names looked up: which change broke (or fixed) `repro`, between `good` and `bad`?
 
-    `subject` is the package to look at ("python" for the Python itself), None to find the package. What runs is a
-    `repro` (a name or a path; default: the one that names the subject) or the command `run`, in a copy of the
-    `project`. `good` and `bad` are the ends: a release, a day, a lock file, an environment, a commit or a Python.
-    `depth` is how deep to go: "release", "package", "file", "region" or "commit"; `policy` how to search.
-    Raises `UserMistake` for a wrong value.
+    `subject` is the package to look at, "" to find it. An end is a release, a day, a lock file, an environment, a
+    commit or a Python; None for one that the repro's bounds give or the search has to find. A text is a release.
+    `depth` is how deep to go. `with_` and `hold` are requirements; `as_of` is "era",
+    "none" or an ISO date. `from_source` names projects that may be built from source. `typed` are the words that name
+    the repro and the settings, quoted for a shell; `notes` are sentences about choices already made for the user.
     """
 
-    subject: str | None = None
-    repro: str | None = None
-    run: str | None = None
-    good: str | None = None
-    bad: str | None = None
-    depth: Level | None = field(default=None, converter=_read_level)
+    subject: str
+    repro: Repro
+    good: End | None = field(default=None, converter=_read_end)
+    bad: End | None = field(default=None, converter=_read_end)
+    depth: Level = Level.REGION
     policy: Policy = Policy()
-    project: ChosenProject = ChosenProject()
+    with_: tuple[str, ...] = ()
+    hold: tuple[str, ...] = ()
+    as_of: str | None = None
+    from_source: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def given_in(value: Policy | ChosenProject | Settings) -> dict[Option, str]:
-    """Return the options whose fields differ from their defaults, with the names of the fields."""
-    options = {one: one.metadata["option"] for one in fields(type(value)) if "option" in one.metadata}
-    return {option: one.name for one, option in options.items() if getattr(value, one.name) != one.default}
+@frozen
+class Scope:
+    """What all probes of a question share: what runs, where, and with which requirements.
 
-
-PYTHON = "python"
-
-
-class QuestionKind(enum.Enum):
-    """What the ends of a question are."""
-
-    RELEASES = Trait.RELEASES
-    WORLDS = Trait.WORLDS
-    COMMITS = Trait.COMMITS
-    PYTHONS = Trait.PYTHONS
-
-
-def kind_of(question: Question, settings: Settings) -> tuple[QuestionKind, Ends | None]:
-    """Return the kind of a question and its ends, None for releases whose ends the repro may name.
-
-    Raises `UserMistake`.
+    `python` is a full version. `requirements` are without the subject if releases of it are tried. `from_source` names
+    projects that may be built.
     """
-    subject = question.subject
-    if subject is not None and normalized_name(subject) == PYTHON:
-        return QuestionKind.PYTHONS, None
-    is_suite = question.run is not None and runs_tests(question.run)
-    is_suite = is_suite and not question.policy.find_fix and settings.as_of != "era"
-    ends = read_ends(question.good, question.bad, subject, commits=bool(question.policy.git), tests=is_suite)
-    if ends is None:
-        return QuestionKind.RELEASES, None
-    if not ends.are_commits:
-        return QuestionKind.WORLDS, ends
-    if subject is None:
-        raise UserMistake(
-            "a commit needs a package: which one is it a commit of?",
-            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
-        )
-    return QuestionKind.COMMITS, ends
 
+    repro: Repro
+    python: str
+    requirements: tuple[str, ...]
+    holds: tuple[str, ...] = ()
+    device: Device = Device.CPU
+    from_source: tuple[str, ...] = ()
+    subject: str = ""
+    policy: Policy = Policy()
 
-_ONLY_TO = {Trait.COMMITS: Level.COMMIT, Trait.ASK: Level.RELEASE}  # these questions go to no other level
+    @property
+    def any_source(self) -> tuple[str, ...]:
+        """What may be built for an end that names it by itself: everything without a wheel."""
+        return self.from_source if NO_SOURCE in self.from_source else (ANY_SOURCE,)
 
-
-def refuse_meaningless(
-    question: Question, settings: Settings, kind: QuestionKind, ends: Ends | None, typed: Collection[Option] = ()
-) -> None:
-    """Refuse every option that does not apply to a question; `typed` are options that are no part of one.
-
-    Raises `UserMistake`, which names the option and what it does not apply to.
-    """
-    policy = question.policy
-    given = {*given_in(policy), *given_in(question.project), *typed}
-    given |= {option for option in given_in(settings) if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
-    traits = {kind.value, Trait.SCRIPT if question.run is None else Trait.COMMAND}
-    traits |= {Trait.MADE} if policy.made else set()
-    traits |= {Trait.ASK} if policy.ask else set()
-    traits |= {Trait.CERTAIN} if not policy.flaky else set()
-    if (depth := question.depth) is not None:
-        level = f"--depth {depth.value}"
-        traits |= {trait for trait in (Trait.TO_RELEASE, Trait.TO_PACKAGE) if trait == level}
-        not_for = tuple(trait for trait, known in _ONLY_TO.items() if depth is not known)
-        given.add(Option(level, OptionGroup.SEARCH, "", not_for=not_for))
-    ignored = set[str]()
-    if kind is QuestionKind.WORLDS and ends is not None and not _has_fixed_packages(ends):
-        ignored.add("--as-of")
-    if kind is QuestionKind.COMMITS:
-        ignored.add("--git")  # its commits are what is searched
-    for option in sorted(given, key=lambda option: option.name):
-        excluding = sorted(traits.intersection(option.not_for))
-        if excluding and option.name not in ignored:
-            to = "with" if excluding[0].startswith("--") else "to"
-            raise UserMistake(f"{option.name} does not apply {to} {excluding[0]}", hint=f"leave out {option.name}")
-    if kind is QuestionKind.WORLDS and ends is not None:
-        _refuse_fix(question, ends)
-    _refuse_subject(question, settings)
-
-
-def _refuse_subject(question: Question, settings: Settings) -> None:
-    """Refuse a requirement of the subject, whose releases are searched. Raises `UserMistake`."""
-    # With --made, the releases that are searched write; --with is for what reads.
-    option, texts = ("--made-with", settings.made_with) if question.policy.made else ("--with", settings.with_)
-    if question.subject is not None and any(
-        required_name(text) == normalized_name(question.subject)
-        for text in texts
-        if not text.startswith("-r") and "@" not in text
-    ):
-        raise UserMistake(
-            f"{option} names {question.subject}, whose releases are what is searched",
-            hint="--good and --bad set the ends",
+    def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
+        """Return the combination of these requirements at a time, on the device of the question."""
+        return Combination(
+            python=self.python,
+            requirements=tuple(requirements),
+            holds=self.holds,
+            as_of=as_of,
+            near=near.id if near is not None else None,
+            device=self.device,
+            from_source=self.from_source,
         )
 
+    def at(
+        self, versions: Versions, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None
+    ) -> Combination:
+        """Return the combination of these requirements with some packages at other versions; None leaves one out.
 
-def _refuse_fix(question: Question, ends: Ends) -> None:
-    """Check that the ends of days or releases are in the order that `--find-fix` says. Raises `UserMistake`."""
-    good, bad, find_fix = ends.good, ends.bad, question.policy.find_fix
-    if good is None and find_fix:
-        hint = "name them with --good and --bad"
-        raise UserMistake("--find-fix between two sets of packages needs both ends", hint=hint)
-    if good is not None and good.kind is bad.kind is EndKind.RELEASE:
-        check_order(good.text, bad.text, find_fix=find_fix)
-    if good is not None and good.moment is not None and bad.moment is not None:
-        moments = {good.text: good.moment, bad.text: bad.moment}
-        check_order(good.text, bad.text, find_fix=find_fix, key=moments.__getitem__)
-
-
-def _has_fixed_packages(ends: Ends) -> bool:
-    """Whether an end says by itself which packages are installed; a release says it of one package only."""
-    named = [end for end in (ends.good, ends.bad) if end is not None]
-    return any(end.kind is not EndKind.RELEASE for end in named if end.text != "today")
+        What is required of such a package keeps its place and its extras. Packages that conflict with these versions
+        change too; all others keep those of `near`, if possible.
+        """
+        pinned = {name: version for name, version in versions.items() if version is not None}
+        named = [text for text in requirements if name_of(text) not in versions or name_of(text) in pinned]
+        required = set(map(name_of, named))
+        texts = [f"{unbounded(text)}=={pinned[name_of(text)]}" if name_of(text) in pinned else text for text in named]
+        texts += [f"{name}=={version}" for name, version in pinned.items() if name not in required]
+        prereleases = tuple(name for name, version in pinned.items() if is_prerelease(version))
+        return evolve(self.combination(texts, as_of, near), prereleases=prereleases)
 
 
-def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Callable[[str], Any] = version_of) -> None:
-    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
-    if good is None or bad is None:
-        return
-    if key(good) == key(bad):
-        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    is_older = key(good) < key(bad)
-    if find_fix and is_older:
-        raise UserMistake(
-            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
-    if not find_fix and not is_older:
-        raise UserMistake(
-            f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
-        )
+def unbounded(text: str) -> str:
+    """Return a requirement with its extras and without its versions."""
+    requirement = Requirement(text)
+    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")

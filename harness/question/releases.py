@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
-from harness.errors import UnknownRelease
+from harness.errors import UnknownRelease, UserMistake
 from harness.model import (
     Device,
     Lock,
@@ -23,11 +23,12 @@ from harness.model import (
 from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.model.requirements import merged_requirements, required_name, unpinned
+from harness.model.text import listed
 from harness.probing import Probe
-from harness.question.inquiry import Inquiry, Scope
+from harness.question.package_set import PackageSet, Way
 from harness.question.parsing import version_of
-from harness.question.question import check_order
-from harness.question.snapshot import Snapshot, Way
+from harness.question.question import Question, Scope
+from harness.question.request import check_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -50,7 +51,7 @@ class Plan:
     windows runs at least one or knows it.
     """
 
-    question: Inquiry
+    question: Question
     scope: Scope
     interpreter: Interpreter
     releases: tuple[Release, ...]
@@ -76,17 +77,21 @@ class Plan:
         """The versions of the releases."""
         return tuple(str(release.version) for release in self.releases)
 
-    def beside(self, lock: Lock | None) -> Snapshot:
+    def beside(self, lock: Lock | None) -> PackageSet:
         """Return what stands beside each release: what was the newest on a day, or else as in a lock if possible."""
         when = AsOf.read(self.as_of)
         way = Way.OWN_DAY if when.is_era else Way.DAY if lock is None else Way.NEAR
-        return Snapshot(
+        return PackageSet(
             scope=self.scope,
             requirements=self.scope.requirements,
             way=way,
             lock=lock,
             as_of=when.moment,
-            days={str(one.version): one.uploaded + ERA_MARGIN for one in self.releases if one.uploaded is not None},
+            days={
+                str(release.version): release.uploaded + ERA_MARGIN
+                for release in self.releases
+                if release.uploaded is not None
+            },
         )
 
     def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
@@ -104,7 +109,7 @@ class Plan:
         return probe
 
 
-def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
     """Plan a question: fill in what it leaves open from the repro's metadata and the index.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
@@ -118,11 +123,11 @@ def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, devi
     check_ends(index, question.subject, (good, bad))
     check_order(good, bad, find_fix=question.policy.find_fix)
     plan = fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
-    return evolve(plan, choices=(*plan.choices, *told_packages(plan, "the bad end")))
+    return evolve(plan, choices=(*plan.choices, *notes_on_packages(plan, "the bad end")))
 
 
 def fill_plan(
-    question: Inquiry,
+    question: Question,
     good: str | None,
     bad: str | None,
     choices: Iterable[str] = (),
@@ -166,11 +171,13 @@ def fill_plan(
         bad=_position(bad, versions),
         left_out=left_out,
         as_of=day,
-        choices=(*choices, *told_holds(scope.holds, question.hold)),
+        choices=(*choices, *notes_on_holds(scope.holds, question.hold)),
     )
 
 
-def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None) -> Scope:
+def scope_of(
+    question: Question, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None
+) -> Scope:
     """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
 
     `python` is a full version; `own` are requirements in place of those of the repro.
@@ -184,26 +191,36 @@ def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
     """Check that the index has the releases that ends name; None is skipped.
 
-    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version.
+    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version, or one of several
+    builds of its release.
     """
     for end in ends:
-        if end is not None and index.release(subject, str(version_of(end))) is None:
+        if end is None:
+            continue
+        release = index.release(subject, str(version_of(end)))
+        if release is None:
             hint = _near_releases(end, index.releases(subject))
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+        if "+" in end and len(builds := release.builds) > 1:
+            name = f"{release.project} {release.version}"
+            raise UserMistake(
+                f"{name} has several builds ({listed(builds)}), which are one release here",
+                hint=f"to compare two of them, give two files with a line such as {release.project}=={end} as ends",
+            )
 
 
-def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpreter) -> str | None:
+def why_left_out(release: Release, question: Question | Scope, interpreter: Interpreter) -> str | None:
     """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
-        prereleases=asked.policy.prereleases,
-        build_from_source=normalized_name(release.project) in asked.from_source,
+        prereleases=question.policy.prereleases,
+        build_from_source=normalized_name(release.project) in question.from_source,
     )
 
 
 def releases_on_line(
     known: Iterable[Release],
-    asked: Inquiry | Scope,
+    question: Question | Scope,
     interpreter: Interpreter,
     ends: tuple[str | None, str | None],
     until: datetime | None = None,
@@ -220,20 +237,20 @@ def releases_on_line(
     low = min(bounds) if ends[0] is not None else None
     high = max(bounds) if ends[1] is not None else None
     versions = {end.base_version for end in bounds if end.is_prerelease}
-    with_prereleases = evolve(asked, policy=evolve(asked.policy, prereleases=True))
-    kept: list[Release] = []
+    with_prereleases = evolve(question, policy=evolve(question.policy, prereleases=True))
+    fitting: list[Release] = []
     left_out: dict[str, str] = {}
     for release in known:
         if (low is not None and release.version < low) or (high is not None and release.version > high):
             continue
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        wanted = with_prereleases if release.version.base_version in versions else asked
+        wanted = with_prereleases if release.version.base_version in versions else question
         why = why_left_out(release, wanted, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
         if why is None or release.version in bounds:
-            kept.append(release)
+            fitting.append(release)
         else:
             left_out[str(release.version)] = why
-    return tuple(kept[::-1] if bounds != sorted(bounds) else kept), left_out
+    return tuple(fitting[::-1] if bounds != sorted(bounds) else fitting), left_out
 
 
 def _last_day(until: datetime | None) -> str:
@@ -241,11 +258,11 @@ def _last_day(until: datetime | None) -> str:
     return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
 
 
-def told_packages(plan: Plan, near: str) -> tuple[str, ...]:
+def notes_on_packages(plan: Plan, near: str) -> tuple[str, ...]:
     """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
     chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
-    told = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
-    return () if plan.question.as_of else (f"other packages: {told} (--as-of changes it)",)
+    versions = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
+    return () if plan.question.as_of else (f"other packages: {versions} (--as-of changes it)",)
 
 
 def _position(end: str | None, versions: list[Version]) -> int | None:
@@ -258,7 +275,7 @@ def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
     return f"did you mean {' or '.join(close)}?" if close else f"the newest releases are {', '.join(known[-3:])}"
 
 
-def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
+def tells_of_a_fix(question: Question, bounds: Bounds) -> bool:
     """Whether the user gives no ends and the repro's bad end is older than its good one."""
     if question.policy.find_fix or question.good is not None or question.bad is not None:
         return False
@@ -266,23 +283,23 @@ def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
     return good is not None and bad is not None and version_of(bad) < version_of(good)
 
 
-def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+def ends_of(question: Question, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
     """Return the good and the bad end: those of the user, else the repro's bounds if they are in the right order.
 
     Adds a sentence to `choices` for each bound used. None for an end that the search must find.
     """
     ends = {"good": question.good, "bad": question.bad}
-    found = {name: end.text if end is not None else None for name, end in ends.items()}
+    texts = {name: end.text if end is not None else None for name, end in ends.items()}
     line = ("bad", "good") if question.policy.find_fix else ("good", "bad")  # the older end first
     for name, other in (line, line[::-1]):
         own = getattr(bounds, name)
-        if found[name] is not None or own is None:
+        if texts[name] is not None or own is None:
             continue
-        older, newer = (found[one] or own for one in line)
-        if found[other] is None or version_of(older) < version_of(newer):
-            found[name] = own
+        older, newer = (texts[side] or own for side in line)
+        if texts[other] is None or version_of(older) < version_of(newer):
+            texts[name] = own
             choices.append(f"{name} end: {own} (from the repro; --{name} changes it)")
-    return found["good"], found["bad"]
+    return texts["good"], texts["bad"]
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:
@@ -299,15 +316,15 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
     given = tuple(text for text in hold if text != NO_HOLDS)
     if NO_HOLDS in hold:
         return given
-    said = {required_name(text) for text in given}
+    replaced = {required_name(text) for text in given}
     own = repro.subjects.get(subject, Bounds()).hold
-    return (*given, *(text for text in own if required_name(text) not in said and required_name(text) not in named))
+    return (*given, *(text for text in own if required_name(text) not in replaced and required_name(text) not in named))
 
 
-def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
+def notes_on_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
-    kept = [text for text in holds if text not in hold]
-    return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
+    own = [text for text in holds if text not in hold]
+    return (f"held: {', '.join(own)} (from the repro; --hold and --with change it)",) if own else ()
 
 
 def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:

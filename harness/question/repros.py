@@ -54,7 +54,7 @@ def _inner(words: list[str], command: str, project: Path | None) -> list[str]:
             f"{named[0]} makes its own environments, so {command!r} can't run with the packages of a release",
             hint='give the command that it runs, for example --run "pytest"; --with, --extra and --group add packages',
         )
-    wrapper = next((one for one in _WRAPPERS if tuple(named[: len(one)]) == one), None)
+    wrapper = next((known for known in _WRAPPERS if tuple(named[: len(known)]) == known), None)
     if wrapper is None:
         return words
     inner = _without_options(named[len(wrapper) :], command)
@@ -112,14 +112,14 @@ def chosen_repro(
         raise UserMistake("give either --repro or --run")
     if run:
         run = unwrapped(run)
-        found = command_repro(run, content_digest=digest_of(run))
+        chosen = command_repro(run, content_digest=digest_of(run))
     elif repro:
-        found = find_repro(repro)
+        chosen = find_repro(repro)
     elif subject:
-        found = repro_for_subject(subject)
+        chosen = repro_for_subject(subject)
     else:
         raise UserMistake("nothing to run", hint='name a repro with --repro, or give a command with --run "COMMAND"')
-    return found.with_params(parameters(params)).within(timeout)
+    return chosen.with_params(parameters(params)).within(timeout)
 
 
 def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:
@@ -200,11 +200,11 @@ def _files(path: Path) -> Iterator[Path]:
 
 def list_repros(where: Path | None = None) -> list[Repro]:
     """Return every valid repro, sorted by name; one in the working directory hides a shipped one of the same name."""
-    found = _named_repros(where)
+    paths = _named_repros(where)
     repros = []
-    for name in sorted(found):
+    for name in sorted(paths):
         try:
-            repros.append(read_repro(found[name]))
+            repros.append(read_repro(paths[name]))
         except BadRepro:
             continue
     return repros

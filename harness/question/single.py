@@ -20,7 +20,7 @@ from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.made import supplied
 from harness.question.commands import with_folders
 from harness.question.project import Project, Projects, find_project
-from harness.question.releases import holds_of, subject_of, told_holds
+from harness.question.releases import holds_of, notes_on_holds, subject_of
 from harness.question.repros import chosen_repro, digest_of, find_repro
 from harness.search import ByNumber, Grid
 from harness.session import at_python
@@ -43,11 +43,11 @@ class Probed:
     judgement: Judgement | None
 
     def _repr_html_(self) -> str:
-        seen = self.observation
-        outcome = f"{seen.outcome.value}: {seen.detail}" if seen.detail else seen.outcome.value
+        run = self.observation
+        outcome = f"{run.outcome.value}: {run.detail}" if run.detail else run.outcome.value
         sentence = f"{self.judgement.verdict.word}: {self.judgement.reason}" if self.judgement else outcome
-        rows = [("repro", seen.repro), ("outcome", outcome), ("device", seen.device.value), *seen.metrics.items()]
-        return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{seen.duration_s:.1f}")])
+        rows = [("repro", run.repro), ("outcome", outcome), ("device", run.device.value), *run.metrics.items()]
+        return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{run.duration_s:.1f}")])
 
     @property
     def exit_code_for_git(self) -> int:
@@ -76,18 +76,18 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     settings = session.settings
     named = [*replaced, *(required_name(text) for text in settings.with_)]
     holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
-    for sentence in told_holds(holds, settings.hold):
+    for sentence in notes_on_holds(holds, settings.hold):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
-    asked = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
+    probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
-        return session.local.prepare_in(settings.python, asked)
-    prepared = session.local.prepare(asked)
+        return session.local.prepare_in(settings.python, probe)
+    prepared = session.local.prepare(probe)
     while fresh and prepared.cached:
-        asked = next_attempt(asked)
-        prepared = session.local.prepare(asked)
+        probe = next_attempt(probe)
+        prepared = session.local.prepare(probe)
     return prepared
 
 
@@ -127,23 +127,23 @@ def executed(session: Session, prepared: Prepared, *, repeat: bool = False) -> P
 
     With `repeat` it is run like a cell of a matrix: if a metric judges it, until the verdict is clear.
     """
-    signature, asked = prepared.probe.repro.signature, prepared.probe
+    signature, probe = prepared.probe.repro.signature, prepared.probe
     if signature is None or not repeat:
         observation = session.local.execute(prepared)
         return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
     judge = Judge(signature, session.store)
-    seen: list[Observation] = []
-    search = ByNumber(Grid(1), lambda trial: judge.reading(seen[trial.attempt]))
+    runs: list[Observation] = []
+    search = ByNumber(Grid(1), lambda trial: judge.reading(runs[trial.attempt]))
     while trials := search.ask():
-        if seen and (lock := seen[0].lock) is not None:
-            again = evolve(asked, attempt=asked.attempt + len(seen))
+        if runs and (lock := runs[0].lock) is not None:
+            again = evolve(probe, attempt=probe.attempt + len(runs))
             in_place = session.settings.python if session.settings.in_place else None
             prepared = (
                 session.local.prepare_in(in_place, again) if in_place else session.local.prepare_lock(again, lock)
             )
-        seen.append(session.local.execute(prepared))
-        search.tell(trials[0], judge(seen[-1]).verdict)
-    judgement, shown = judge.together(seen)
+        runs.append(session.local.execute(prepared))
+        search.tell(trials[0], judge(runs[-1]).verdict)
+    judgement, shown = judge.together(runs)
     return Probed(shown, judgement)
 
 
@@ -172,20 +172,20 @@ def prepared_again(
     else:
         repro = _as_named(session, key, observation, named, run, folders)
     ran = (o.attempt for o in session.store.observations() if (o.lock, o.repro_digest) == (lock, repro.digest))
-    asked = Probe(
+    probe = Probe(
         repro.within(session.settings.timeout),
         Combination(python=lock.python, requirements=observation.requirements, device=Device(observation.device)),
         attempt=max(ran, default=observation.attempt) + 1,
         hash_seed=observation.machine.get("hash_seed", 0),
     )
     if in_place := observation.machine.get("in_place"):
-        prepared = session.local.prepare_in(in_place, asked)
+        prepared = session.local.prepare_in(in_place, probe)
         if prepared.environment is not None and prepared.environment.lock != lock:
             raise UserMistake(f"{in_place} has other packages than when {key} was observed")
         return session, prepared
     if lock.python != session.interpreter.version:
         session = at_python(session, lock.python)
-    return session, session.local.prepare_lock(asked, lock)
+    return session, session.local.prepare_lock(probe, lock)
 
 
 def _observation(session: Session, key: str) -> Observation:
@@ -201,11 +201,13 @@ def _observation(session: Session, key: str) -> Observation:
 def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Repro:
     """Return the repro of an observation as its record has it. Raises `UserMistake` if files that it needs are gone."""
     name = observation.key
-    for one in repro.given:
-        if session.local.trees.folder(one.digest) is None:
-            raise _no_longer_given(observation, one.variable)
+    for folder in repro.given:
+        if session.local.trees.folder(folder.digest) is None:
+            raise _no_longer_given(observation, folder.variable)
     if repro.project and not all(map(Path.is_dir, _folders_of(repro))):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        projects = Projects(
+            session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
+        )
         if (root := find_project(session.local.invoked_from)) is not None:
             projects.read(root)  # which makes the same copy again, if nothing has changed
     if not all(map(Path.is_dir, _folders_of(repro))):
@@ -243,20 +245,20 @@ def _as_named(
 ) -> Repro:
     """Return the repro that is named, if it is that of an observation. Raises `UserMistake`."""
     try:
-        found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
+        chosen = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     except BadRepro as error:
         if named or run:
             raise
         hint = f"name it: harness probe --again {key} REPRO, or with --run COMMAND"
         raise UserMistake(f"the results don't have what {key} ran", hint=hint) from error
-    repro = found.with_params(observation.params, typed=False)
+    repro = chosen.with_params(observation.params, typed=False)
     repro = _as_given(session, with_folders(repro, folders), observation)
     if repro.digest == observation.repro_digest:
         return repro
-    if folders or observation.repro_digest.startswith(f"{found.digest}-"):
+    if folders or observation.repro_digest.startswith(f"{chosen.digest}-"):
         again = '--with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"'
         raise UserMistake(f"{key} ran with other folders", hint=f"give its folders as they were: {again}")
-    what = ["--run", run] if run else [named or found.path]
+    what = ["--run", run] if run else [named or chosen.path]
     raise UserMistake(
         f"{observation.repro} has changed since {key} was observed",
         hint=f"to run its current version: {shlex.join(['harness', 'probe', *what])}",
@@ -265,13 +267,13 @@ def _as_named(
 
 def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro:
     """Return a repro with what an observation was given, at the step that it was. Raises `UserMistake`."""
-    found = []
-    for variable, told in observation.given.items():
-        folder = session.local.trees.folder(told["tree"])
+    folders = []
+    for variable, record in observation.given.items():
+        folder = session.local.trees.folder(record["tree"])
         if folder is None:
             raise _no_longer_given(observation, variable)
-        found.append(Given(variable, str(folder), told["tree"], told.get("by", ""), told.get("run", "")))
-    repro = repro.with_given(*found, step=USE if any(one.by for one in found) else "")
+        folders.append(Given(variable, str(folder), record["tree"], record.get("by", ""), record.get("run", "")))
+    repro = repro.with_given(*folders, step=USE if any(folder.by for folder in folders) else "")
     return repro.first_step if observation.repro_digest.endswith(f"+{MAKE}") else repro
 
 

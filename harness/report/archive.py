@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Asked
+from harness.bisection.answer import Answer, QuestionRecord
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
@@ -27,7 +27,7 @@ _FOLDER = "answers"
 
 
 @frozen
-class KeptAnswer:
+class StoredAnswer:
     """An answer about one culprit, as its report shows it.
 
     `kept` is the time of storing (ISO 8601, UTC).
@@ -40,8 +40,8 @@ class KeptAnswer:
     @property
     def about(self) -> set[str]:
         """The subject, and the packages of the culprit."""
-        found = self.answer.findings[-1].packages if self.answer.findings else ()
-        return {self.answer.subject, *(change.name for change in found)}
+        packages = self.answer.findings[-1].packages if self.answer.findings else ()
+        return {self.answer.subject, *(change.name for change in packages)}
 
     @property
     def repro(self) -> Repro:
@@ -49,18 +49,18 @@ class KeptAnswer:
         return self.answer.asked.repro
 
 
-def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
-    """Combine an answer about one culprit and the current time (ISO 8601, UTC)."""
+def stored_answer(answer: Answer, time: str) -> StoredAnswer:
+    """Return the record of an answer about one culprit; `time` is when it is stored (ISO 8601, UTC)."""
     candidates = answer.boundary.candidates
     depth = answer.findings[-1].level if answer.findings else Level.RELEASE
-    found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
+    culprit = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
     ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
-    return KeptAnswer(question_id(answer.asked, *ends, *found), answer.lean(), kept)
+    return StoredAnswer(question_id(answer.asked, *ends, *culprit), answer.lean(), time)
 
 
-def question_id(asked: Asked, *more: Any) -> str:
-    """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
-    what = [as_record(asked, SCHEMA), *more]
+def question_id(question: QuestionRecord, *parts: Any) -> str:
+    """Return the id of a question: ten hexadecimal digits. `parts` are what else distinguishes two questions."""
+    what = [as_record(question, SCHEMA), *parts]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
@@ -70,32 +70,32 @@ class Archive:
 
     store: Store
 
-    def put(self, kept: KeptAnswer) -> None:
+    def put(self, stored: StoredAnswer) -> None:
         """Store an answer; it replaces an earlier answer to the same question. Raises `NoSpace`."""
-        record = json.dumps(as_record(kept, SCHEMA), indent=1, sort_keys=True)
-        self.store.write(f"{_FOLDER}/{kept.id}.json", record)
+        record = json.dumps(as_record(stored, SCHEMA), indent=1, sort_keys=True)
+        self.store.write(f"{_FOLDER}/{stored.id}.json", record)
 
-    def known(self, id_: str) -> KeptAnswer | None:
+    def find(self, id_: str) -> StoredAnswer | None:
         """Return the answer with an id, None if there is none that can be read."""
-        return read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
+        return read_record(self.store.root / f"{_FOLDER}/{id_}.json", StoredAnswer, SCHEMA)
 
-    def get(self, prefix: str | None = None) -> KeptAnswer:
+    def get(self, prefix: str | None = None) -> StoredAnswer:
         """Return the answer whose id starts with `prefix` (default: the newest answer).
 
         Raises `UserMistake` if there is none, or more than one id starts with it.
         """
-        known = self.all()
-        if not known:
+        answers = self.all()
+        if not answers:
             raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
         if prefix is None:
-            return known[-1]
-        found = [kept for kept in known if kept.id.startswith(prefix)]
-        if len(found) == 1:
-            return found[0]
-        listed = "; ".join(f"{kept.id} {kept.answer.subject} with {kept.answer.repro}" for kept in known)
-        many = f"{len(found)} answer ids start" if found else "no answer id starts"
+            return answers[-1]
+        matches = [stored for stored in answers if stored.id.startswith(prefix)]
+        if len(matches) == 1:
+            return matches[0]
+        listed = "; ".join(f"{stored.id} {stored.answer.subject} with {stored.answer.repro}" for stored in answers)
+        many = f"{len(matches)} answer ids start" if matches else "no answer id starts"
         raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
 
-    def all(self) -> list[KeptAnswer]:
+    def all(self) -> list[StoredAnswer]:
         """Return all answers, the newest last; skips records that can't be read."""
-        return sorted(self.store.records(_FOLDER, KeptAnswer, SCHEMA), key=lambda kept: (kept.kept, kept.id))
+        return sorted(self.store.records(_FOLDER, StoredAnswer, SCHEMA), key=lambda stored: (stored.kept, stored.id))

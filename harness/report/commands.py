@@ -16,7 +16,7 @@ from harness.model import Lock, Observation, Pin, Repro, Signature, name_of
 from harness.run.commands import typed
 
 
-def asked_for(requirements: Iterable[str]) -> set[str]:
+def required_names(requirements: Iterable[str]) -> set[str]:
     """The normalised names of requirements; invalid requirements are ignored."""
     return {name for text in requirements if (name := _name(text))}
 

@@ -31,7 +31,7 @@ def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_
 
     The other frames are counted, except the innermost one.
     """
-    blocks = ["\n".join(_block(one, packages, repro_file)) for one in raised.chain()]
+    blocks = ["\n".join(_block(exception, packages, repro_file)) for exception in raised.chain()]
     text = "\n\nThe above exception was the direct cause of the following exception:\n\n".join(reversed(blocks))
     return plain(text)
 
@@ -39,11 +39,11 @@ def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_
 def _block(raised: RaisedException, packages: Collection[str], repro_file: str) -> Iterator[str]:
     yield "Traceback (most recent call last):"
     last = len(raised.frames) - 1
-    kept = [
+    visible = [
         index == last or frame.package in packages or frame.file == repro_file
         for index, frame in enumerate(raised.frames)
     ]
-    for shown, run in groupby(zip(kept, raised.frames, strict=True), key=lambda pair: pair[0]):
+    for shown, run in groupby(zip(visible, raised.frames, strict=True), key=lambda pair: pair[0]):
         frames = [frame for _, frame in run]
         if not shown:
             yield _counted(frames)

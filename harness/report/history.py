@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.bisection.history import BrokenWindow, History, ReleaseRow, RowState
-from harness.bisection.releases import asked_of
+from harness.bisection.releases import record_of
 from harness.model import Verdict
 from harness.model.text import listed
 from harness.model.verdict import runs_of
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, plan: Plan, found: History) -> tuple[Path, ...]:
+def store_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
     """
-    seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
+    observations = [observation for step in history.steps if (observation := store.get(step.observation)) is not None]
     page = history_page(
         plan,
-        found,
-        kept=datetime.now(UTC).isoformat(),
-        logs={observation.key: store.log(observation) for observation in seen},
+        history,
+        time=datetime.now(UTC).isoformat(),
+        logs={observation.key: store.log(observation) for observation in observations},
         private=private_of(store),
     )
     named = page.record["id"]
@@ -47,20 +47,20 @@ def keep_history_report(store: Store, plan: Plan, found: History) -> tuple[Path,
 
 def history_id(plan: Plan) -> str:
     """Identifies the question."""
-    return question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
+    return question_id(record_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
 
 
 def history_page(
     plan: Plan,
     history: History,
     *,
-    kept: str,
+    time: str,
     logs: Mapping[str, str],
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> Page:
     """Return the page of a history, without private data.
 
-    `kept` is the time of storing (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
+    `time` is when the history is stored (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
     rows = history.rows
     tried = history.tried_rows
@@ -78,12 +78,12 @@ def history_page(
         "altered": altered_rows(history.altered),
         "repro_file": f"{plan.repro.name}.py",
         "repro_source": plan.repro.source.rstrip("\n"),
-        "footer": f"{runs_of(history.probes, history.steps)}; {kept[:10]}",
+        "footer": f"{runs_of(history.probes, history.steps)}; {time[:10]}",
     }
     record: dict[str, Any] = {
         **history.as_json(),
         "id": history_id(plan),
-        "kept": kept,
+        "kept": time,
         "params": plan.repro.params,
         "requirements": list(plan.scope.requirements),
         "holds": list(plan.scope.holds),
@@ -103,26 +103,26 @@ def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
 def _certainty(window: BrokenWindow) -> str:
     doubts = [
         f"{listed(releases)} may be {where}, and could not be judged"
-        for releases, where, known in (
+        for releases, where, end in (
             (window.unsure_before, "the first broken one", window.last_good),
             (window.unsure_after, "broken too", window.fixed_in),
         )
-        if releases and known
+        if releases and end
     ]
     if doubts:
         return "; ".join(doubts)
-    missing = [side for known, side in ((window.last_good, "before"), (window.fixed_in, "after")) if known is None]
+    missing = [side for end, side in ((window.last_good, "before"), (window.fixed_in, "after")) if end is None]
     if missing:
         return f"certain in this range, which has no good run {' or '.join(missing)} it"
     return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"
 
 
 def _cell(row: ReleaseRow) -> dict[str, str]:
-    said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
+    text = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
-        said = f"{Verdict(row.state.value).word} ({row.reason})"
+        text = f"{Verdict(row.state.value).word} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
-    return range_cell(row.release, row.uploaded, row.state, said, href)
+    return range_cell(row.release, row.uploaded, row.state, text, href)
 
 
 def _points(row: ReleaseRow) -> list[ChartPoint]:

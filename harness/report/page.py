@@ -79,7 +79,7 @@ def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
     by_metric: dict[str, list[ChartPoint]] = {}
     for point in points:
         by_metric.setdefault(point.metric, []).append(point)
-    return tuple(_chart(metric, found, labels) for metric, found in by_metric.items())
+    return tuple(_chart(metric, of_metric, labels) for metric, of_metric in by_metric.items())
 
 
 def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
@@ -104,9 +104,9 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
         disable_xml_declaration=True,
     )
     drawn.x_labels = labels
-    shown = [point for found in series.values() for point in found.values()]
-    for name, found in series.items():
-        drawn.add(name, [_dot(title, found.get(label)) for label in labels])
+    shown = [point for line in series.values() for point in line.values()]
+    for name, line in series.items():
+        drawn.add(name, [_dot(title, line.get(label)) for label in labels])
     drawn.add_xml_filter(lambda root: _for_a_page(root, title))
     return Chart(
         title=title,
@@ -119,8 +119,8 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
 def _dot(title: str, point: ChartPoint | None) -> Mapping[str, Any] | None:
     if point is None or not math.isfinite(point.value):
         return None
-    told = f"{_place(point)}: {title} = {point.value:g} ({point.verdict})"
-    node = {"class": f"dot {point.verdict}", "r": _RADIUS.get(point.verdict, 4), "aria-label": told}
+    label = f"{_place(point)}: {title} = {point.value:g} ({point.verdict})"
+    node = {"class": f"dot {point.verdict}", "r": _RADIUS.get(point.verdict, 4), "aria-label": label}
     return {"value": point.value, "node": node, **({"xlink": point.href} if point.href else {})}
 
 
@@ -161,11 +161,11 @@ class Page:
         Details are what a template puts between two of `cut`.
         """
         parts = filled(f"{self.template}.md.j2", r=self.content).split(_CUT)
-        told = ""
+        note = ""
         while sum(map(len, parts)) > limit and any(parts[1::2]):
             parts[parts.index(max(parts[1::2], key=len))] = ""
-            told = "\nLeft out for length: details, which the HTML report has.\n"
-        return "".join([*parts, told]).strip("\n") + "\n"
+            note = "\nLeft out for length: details, which the HTML report has.\n"
+        return "".join([*parts, note]).strip("\n") + "\n"
 
     def html(self) -> str:
         """Render one HTML file without external resources."""
@@ -174,7 +174,7 @@ class Page:
     def json(self) -> str:
         """Render the record as JSON; NaN and infinities are null."""
         return _UNSAFE_IN_JSON.sub(
-            lambda found: f"\\u{ord(found[0]):04x}",
+            lambda match: f"\\u{ord(match[0]):04x}",
             json.dumps(finite(self.record), indent=1, ensure_ascii=False) + "\n",
         )
 
@@ -258,7 +258,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     )
     filters = (code, paragraph, span, fence, diff_lines, in_words, metric_charts)
     environment.globals["cut"] = _CUT
-    environment.filters.update({one.__name__: one for one in filters})
+    environment.filters.update({function.__name__: function for function in filters})
     return environment
 
 
@@ -266,12 +266,12 @@ _MARKDOWN = _environment(autoescape=False)
 _HTML = _environment(autoescape=True)
 
 
-def range_cell(release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> dict[str, str]:
-    """Return a release in the picture of the range, uploaded on a `day` ("" if unknown), with what is told about it.
+def range_cell(release: str, day: str, state: PositionState | RowState, text: str, href: str = "") -> dict[str, str]:
+    """Return a release in the picture of the range, uploaded on a `day` ("" if unknown), with a `text` about it.
 
     `href` links to the log in the page.
     """
-    title = f"{release}{f', {day}' if day else ''}: {told}"
+    title = f"{release}{f', {day}' if day else ''}: {text}"
     return {"release": release, "letter": state.symbol, "state": state.value, "title": title, "href": href}
 
 

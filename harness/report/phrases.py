@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from harness.bisection.advice import again
-from harness.bisection.answer import Answer, Asked, Status
+from harness.bisection.answer import Answer, QuestionRecord, Status
 from harness.bisection.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.text import ranged
@@ -17,7 +17,7 @@ from harness.run.devices import choose_device
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.report.archive import KeptAnswer
+    from harness.report.archive import StoredAnswer
 
 
 def certainty(answer: Answer) -> str:
@@ -76,15 +76,15 @@ def recipient_of(answer: Answer) -> str:
     )
 
 
-def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
+def facts_of(stored: StoredAnswer) -> list[tuple[str, str]]:
     """What was run and where, as label and text."""
-    answer = kept.answer
+    answer = stored.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     return question_facts(
         answer.asked,
         answer.signature,
-        ("Fails in", _failing_frame(kept)),
-        ("Reported in", kept.repro.reported),
+        ("Fails in", _failing_frame(stored)),
+        ("Reported in", stored.repro.reported),
         machine=next((side.machine for side in answer.sides if side.machine), {}),
         platform=lock.platform if lock else "",
         near="the newer end",
@@ -92,28 +92,28 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
 
 
 def question_facts(
-    asked: Asked,
+    question: QuestionRecord,
     signature: Signature | None,
-    *more: tuple[str, str],
+    *facts: tuple[str, str],
     machine: Mapping[str, Any],
     platform: str,
     near: str,
 ) -> list[tuple[str, str]]:
     """What was run and where, as label and text; `near` is what other packages are kept close to."""
-    repro = asked.repro
+    repro = question.repro
     around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
-    told = [
+    rows = [
         ("Recognised by", str(signature) if signature else ""),
-        *more,
+        *facts,
         ("Repro", f"{repro.name}: {repro.summary}" if repro.summary else repro.name),
         ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in repro.params.items())),
-        ("Device", device_kind(asked.device, machine)),
-        ("Python", asked.python),
+        ("Device", device_kind(question.device, machine)),
+        ("Python", question.python),
         ("Platform", platform),
-        ("Held", ", ".join(asked.holds)),
-        ("Other packages", around.get(asked.as_of, f"as they were on {_moment(asked.as_of)}")),
+        ("Held", ", ".join(question.holds)),
+        ("Other packages", around.get(question.as_of, f"as they were on {_moment(question.as_of)}")),
     ]
-    return [(label, text) for label, text in told if text]
+    return [(label, text) for label, text in rows if text]
 
 
 def _moment(text: str) -> str:
@@ -127,10 +127,10 @@ def _moment(text: str) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC" if moment.hour or moment.minute else f"{moment:%Y-%m-%d}"
 
 
-def _failing_frame(kept: KeptAnswer) -> str:
+def _failing_frame(stored: StoredAnswer) -> str:
     """The innermost frame of the packages that the answer is about."""
-    raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
-    frames = [frame for frame in raised.frames if normalized_name(frame.package) in kept.about] if raised else []
+    raised = next((side.exception for side in stored.answer.sides if side.exception is not None), None)
+    frames = [frame for frame in raised.frames if normalized_name(frame.package) in stored.about] if raised else []
     return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
 
 
@@ -148,43 +148,45 @@ def device_worth(observation: Observation, repro: Repro) -> str:
     return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
 
 
-def how_to_see_it(kept: KeptAnswer) -> list[str]:
+def how_to_reproduce(stored: StoredAnswer) -> list[str]:
     """What a reader needs to know before running the two commands."""
-    told = []
-    if kept.repro.source:
-        told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
+    notes = []
+    if stored.repro.source:
+        notes.append(f"Save the repro below as {stored.repro.name}.py; uv is all it needs.")
     else:
-        told.append("The command runs files of the project it was typed in; they are not part of this report.")
-    pins = [pin for side in kept.answer.sides if side.lock for pin in (*side.lock.pins, *side.installed)]
+        notes.append("The command runs files of the project it was typed in; they are not part of this report.")
+    pins = [pin for side in stored.answer.sides if side.lock for pin in (*side.lock.pins, *side.installed)]
     if local := dict.fromkeys(local_versions(pins)):
-        told.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
-    if kept.answer.asked.device != Device.CPU.value:
-        told.append("Both commands need a GPU with CUDA.")
-    if kept.answer.asked.device == Device.EMULATED.value:
-        commands = " and ".join(filter(None, (again(side, kept.answer.asked.typed) for side in kept.answer.sides)))
+        notes.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
+    if stored.answer.asked.device != Device.CPU.value:
+        notes.append("Both commands need a GPU with CUDA.")
+    if stored.answer.asked.device == Device.EMULATED.value:
+        commands = " and ".join(filter(None, (again(side, stored.answer.asked.typed) for side in stored.answer.sides)))
         how = f"; without a GPU, run: {commands}" if commands else ""
-        told.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
-    if kept.answer.signature is not None and kept.answer.signature.metric:
-        told.append(f"Compare {kept.answer.signature.metric} in metrics.json.")
-    return told
+        notes.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
+    if stored.answer.signature is not None and stored.answer.signature.metric:
+        notes.append(f"Compare {stored.answer.signature.metric} in metrics.json.")
+    return notes
 
 
 def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
     """The limits of the answer, one sentence each."""
-    told = [
+    limits = [
         {
             "cpu": "Nothing ran on a GPU: bugs in kernels and drivers can't show here.",
             "emulated": "Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.",
         }.get(answer.asked.device, "Only this one kind of GPU was used.")
     ]
     platform = observation.lock.platform if observation and observation.lock else ""
-    told.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
+    limits.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
     if answer.steps and not any(step.attempt for step in answer.steps):
-        told.append("Each release ran once, so a flaky failure would not be noticed.")
+        limits.append("Each release ran once, so a flaky failure would not be noticed.")
     if answer.findings:
-        told += [
+        limits += [
             f"Not shown: {proof.sentence} ({proof.reason})." for proof in answer.findings[-1].proofs if not proof.holds
         ]
     elif answer.status in (Status.FOUND, Status.FIXED):
-        told.append("Not bisected below the release: which package, file or lines of it are the culprit is not known.")
-    return [line for line in told if line]
+        limits.append(
+            "Not bisected below the release: which package, file or lines of it are the culprit is not known."
+        )
+    return [line for line in limits if line]

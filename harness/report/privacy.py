@@ -24,7 +24,7 @@ def private_of(store: Store) -> Private:
     root = Workspace.default().root
     settings = read_pip_settings()
     addresses = (settings.index_url, *settings.extra_index_urls, *settings.find_links)
-    return private_here(
+    return private_in(
         os.environ,
         {root / "scratch": "<scratch>", root: "<cache>", store.root: "<results>", Path.cwd(): "<folder>"},
         addresses=filter(None, addresses),
@@ -32,7 +32,7 @@ def private_of(store: Store) -> Private:
     )
 
 
-def private_here(
+def private_in(
     environ: Mapping[str, str],
     folders: Mapping[Path, str],
     *,
@@ -44,18 +44,18 @@ def private_here(
     `folders` maps further folders to their placeholders; `addresses` are those of configured indexes; `secrets`
     maps known secrets to theirs.
     """
-    found: dict[str, str] = {}
+    placeholders: dict[str, str] = {}
     home = Path(environ.get("HOME") or Path.home())
     for folder, label in {home: "<home>", **folders}.items():
         for path in {str(folder.absolute()), os.path.realpath(folder)}:
             if len(path) > 1:
-                found[path] = label
+                placeholders[path] = label
     given = [value for name, value in environ.items() if _INDEX_NAME.match(name)]
     for address in [part for value in (*given, *addresses) for part in re.split(r"[\s,]+", value)]:
         split = urlsplit(address)
         if split.netloc:
-            found[f"{split.scheme}://{split.netloc}"] = "<index>"
-            found[split.netloc] = "<index>"
+            placeholders[f"{split.scheme}://{split.netloc}"] = "<index>"
+            placeholders[split.netloc] = "<index>"
         elif split.path.startswith("/") and len(split.path) > 1:
-            found[split.path] = "<index>"
-    return Private({**found, **known_secrets(environ), **(secrets or {})})
+            placeholders[split.path] = "<index>"
+    return Private({**placeholders, **known_secrets(environ), **(secrets or {})})

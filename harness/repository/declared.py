@@ -48,10 +48,10 @@ def declared(texts: Mapping[str, str]) -> Declared:
     toml, settings, literal = _toml(in_toml), _ini(in_cfg), _arguments_of_setup(in_setup)
     project, poetry = _table(toml, "project"), _table(_table(toml, "tool"), "poetry")
     sections = {name: dict(settings[name]) for name in settings}
-    options, more = _table(sections, "options"), _table(literal, "extras_require")
-    extras = {**_table(sections, "options.extras_require"), **more, **_table(project, "optional-dependencies")}
+    options, setup_extras = _table(sections, "options"), _table(literal, "extras_require")
+    extras = {**_table(sections, "options.extras_require"), **setup_extras, **_table(project, "optional-dependencies")}
     names = (project.get("name"), poetry.get("name"), settings.get("metadata", "name", fallback=""))
-    name = next((one for one in (*names, literal.get("name")) if one and isinstance(one, str)), "")
+    name = next((text for text in (*names, literal.get("name")) if text and isinstance(text, str)), "")
     requires = (*_lines(options.get("install_requires")), *_lines(literal.get("install_requires")))
     given = literal.get("install_requires")
     is_complete = "install_requires" in options or (isinstance(given, list) and None not in given)
@@ -60,7 +60,9 @@ def declared(texts: Mapping[str, str]) -> Declared:
     if poetry_needs and not requires:
         requires = tuple(text for key, text in poetry_needs.items() if text and not _is_optional(needs[key]))
         in_extras = _table(poetry, "extras")
-        extras |= {key: [poetry_needs.get(one, "") for one in _lines(value)] for key, value in in_extras.items()}
+        extras |= {
+            key: [poetry_needs.get(package, "") for package in _lines(value)] for key, value in in_extras.items()
+        }
     if "project" in toml and "dependencies" not in project.get("dynamic", ()):
         requires, is_complete = _lines(project.get("dependencies")), True
     return Declared(
@@ -79,8 +81,8 @@ def declared_in(folder: Path) -> Declared:
 
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the requirements in these files (name -> text), or None if they can't be read without running code."""
-    found = declared(texts)
-    return found.requires if found.is_complete else None
+    declaration = declared(texts)
+    return declaration.requires if declaration.is_complete else None
 
 
 def of_poetry(name: str, wanted: object) -> str:
@@ -98,16 +100,16 @@ def of_poetry(name: str, wanted: object) -> str:
 
 def _bounds(part: str) -> str:
     """Return the bounds of one part of Poetry's versions: ^1.2 allows 1.x, ~1.2 allows 1.2.x, 1.2 is exact."""
-    found = _POETRY.fullmatch(part)
-    if found is None:
+    match = _POETRY.fullmatch(part)
+    if match is None:
         return "" if part == "*" else part
-    sign, release = found[1], [int(number) for number in found[2].split(".")]
+    sign, release = match[1], [int(number) for number in match[2].split(".")]
     if not sign:
         return f"=={part}"
     fixed = next((at for at, number in enumerate(release) if number), len(release) - 1)
-    kept = fixed if sign == "^" else min(1, len(release) - 1)
-    above = ".".join(map(str, [*release[:kept], release[kept] + 1]))
-    return f">={found[2]},<{above}"
+    length = fixed if sign == "^" else min(1, len(release) - 1)
+    above = ".".join(map(str, [*release[:length], release[length] + 1]))
+    return f">={match[2]},<{above}"
 
 
 def _is_optional(wanted: object) -> bool:
@@ -115,7 +117,7 @@ def _is_optional(wanted: object) -> bool:
 
 
 def text_to_read(path: Path, what: str, mistake: type[UserMistake]) -> str:
-    """Return the text of a file that the user named; `what` it is ("the repro") is told. Raises `mistake`."""
+    """Return the text of a file that the user named; raises `mistake` if it can't be read, with `what` it is."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -160,8 +162,8 @@ def project_folder(repository: Repository, sha: str, project: str = "") -> str:
     by_name = [folder for folder in folders if normalized_name(names[folder]) == wanted]
     by_path = [folder for folder in folders if normalized_name(PurePosixPath(folder).name) == wanted]
     # If the root computes its name, it may be `project`, so a folder's name decides nothing.
-    known = by_name or ([] if "." in folders and not names["."] else by_path)
-    return known[0].removeprefix(".") if known else ""
+    matching = by_name or ([] if "." in folders and not names["."] else by_path)
+    return matching[0].removeprefix(".") if matching else ""
 
 
 def project_files(repository: Repository, tree: Mapping[str, TreeEntry], folder: str) -> dict[str, str]:
@@ -189,10 +191,10 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
         if isinstance(node, ast.Name) and depth and len(assigned := named.get(node.id, [])) == 1:
             return value(assigned[0], depth - 1)
         if isinstance(node, ast.List | ast.Tuple):
-            return [value(one, depth) for one in node.elts]
+            return [value(element, depth) for element in node.elts]
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            return {value(key): value(one, depth) for key, one in pairs if isinstance(key, ast.Constant)}
+            return {value(key): value(item, depth) for key, item in pairs if isinstance(key, ast.Constant)}
         return node.value if isinstance(node, ast.Constant) else None
 
     calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]

@@ -153,8 +153,8 @@ class Repository:
             raise BadRepository(f"{revision!r} is not a revision")
         for name in (revision, f"refs/remotes/origin/{revision}"):
             words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            if found := git_output(self.folder, *words):
-                return self.describe(found.splitlines()[-1])
+            if output := git_output(self.folder, *words):
+                return self.describe(output.splitlines()[-1])
         hint = self.what_is_missing() or self._heads()
         raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
 
@@ -173,56 +173,56 @@ class Repository:
 
     def tags(self) -> dict[str, str]:
         """Map each tag to the hash of its commit; tags of other objects are left out."""
-        told = self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags")
-        found = [line.split(" ", 1) for line in told]
-        resolved = self._checked(f"{sha}^{{commit}}" for sha, _ in found)
-        return {name: words[0] for (_, name), words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
+        lines = self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags")
+        tagged = [line.split(" ", 1) for line in lines]
+        resolved = self._checked(f"{sha}^{{commit}}" for sha, _ in tagged)
+        return {name: words[0] for (_, name), words in zip(tagged, resolved, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, TreeEntry]:
         """Map each path in a commit to its file."""
-        found = {}
+        files = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", sha).decode("utf-8", "surrogateescape").split("\0"):
             if line:
                 about, _, path = line.partition("\t")
                 mode, _, blob = about.split(" ")[:3]
-                found[path] = TreeEntry(blob, mode)
-        return found
+                files[path] = TreeEntry(blob, mode)
+        return files
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Map these hashes to the contents of the files. Raises `BadRepository` if a partial clone lacks one."""
         wanted = dict.fromkeys(blobs)
-        asked = "".join(f"{blob}\n" for blob in wanted).encode()
-        answer = io.BytesIO(self.call("cat-file", "--batch", given=asked) if asked else b"")
-        found: dict[str, bytes] = {}
+        objects = "".join(f"{blob}\n" for blob in wanted).encode()
+        answer = io.BytesIO(self.call("cat-file", "--batch", given=objects) if objects else b"")
+        contents: dict[str, bytes] = {}
         for blob in wanted:
             *_, size = answer.readline().split()
             if size == b"missing":
                 raise BadRepository(f"{self.folder} lacks the file contents {blob[:12]}", hint=_COMPLETE)
-            found[blob] = answer.read(int(size))
+            contents[blob] = answer.read(int(size))
             answer.readline()
-        return found
+        return contents
 
-    def known(self, blobs: Iterable[str]) -> frozenset[str]:
+    def existing(self, blobs: Iterable[str]) -> frozenset[str]:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
 
     def _checked(self, names: Iterable[str]) -> list[list[str]]:
         """What git says of each of these objects: its hash, kind and size, or its name and "missing"."""
-        asked = "".join(f"{name}\n" for name in names).encode()
-        answer = self.call("cat-file", "--batch-check", given=asked) if asked else b""
+        objects = "".join(f"{name}\n" for name in names).encode()
+        answer = self.call("cat-file", "--batch-check", given=objects) if objects else b""
         return [line.split(" ") for line in answer.decode().splitlines()]
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether one commit is in the history of another. Raises `BadRepository` if they have no common history."""
         return self.merge_base(older, newer) == older
 
-    def merge_base(self, one: str, other: str) -> str:
+    def merge_base(self, commit: str, other: str) -> str:
         """Return the best common ancestor of two commits. Raises `BadRepository` if there is none."""
-        found = git_output(self.folder, "merge-base", one, other)
-        if not found:
+        output = git_output(self.folder, "merge-base", commit, other)
+        if not output:
             hint = self.what_is_missing() or "are they from the same project?"
-            raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint)
-        return found.splitlines()[0]
+            raise BadRepository(f"{commit[:12]} and {other[:12]} have no common history", hint=hint)
+        return output.splitlines()[0]
 
     def first_parents(self, older: str, newer: str, *paths: str) -> tuple[str, ...]:
         """The commits after `older` up to `newer`, oldest first, along first parents (no merged branches).
@@ -237,8 +237,8 @@ class Repository:
         wanted = tuple(dict.fromkeys(shas))
         if not wanted:
             return {}
-        told = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
-        return {sha: datetime.fromisoformat(date) for sha, date in told}
+        pairs = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
+        return {sha: datetime.fromisoformat(date) for sha, date in pairs}
 
     def _heads(self) -> str:
         """A hint for a revision that does not exist: the repository's branches."""
@@ -270,7 +270,7 @@ def is_url(text: str) -> bool:
 
 def without_credentials(url: str) -> str:
     """Return a URL without user name and password; for ssh the user name stays, because it is part of the address."""
-    return _CREDENTIALS.sub(lambda found: f"://{found['user']}@" if found["user"] else "://", url)
+    return _CREDENTIALS.sub(lambda match: f"://{match['user']}@" if match["user"] else "://", url)
 
 
 def clone_of(url: str, cache: Path) -> Repository:
@@ -279,8 +279,8 @@ def clone_of(url: str, cache: Path) -> Repository:
     Credentials in the URL are used to fetch and are not stored. Raises `NoNetwork` if the URL can't be cloned and was
     not cloned before, `BadRepository` if git is not installed.
     """
-    known = without_credentials(url)
-    folder = cache / hashlib.sha256(known.encode()).hexdigest()[:20]
+    address = without_credentials(url)
+    folder = cache / hashlib.sha256(address.encode()).hexdigest()[:20]
     cache.mkdir(parents=True, exist_ok=True)
     with acquire(cache / f"{folder.name}.lock"):
         if folder.is_dir():
@@ -288,9 +288,11 @@ def clone_of(url: str, cache: Path) -> Repository:
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
             return Repository.open(folder)
         with whole_folder(folder) as partial:
-            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", known, ".")
+            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", address, ".")
             if words:
-                raise NoNetwork(f"can't clone {known}: {words}", hint="check the URL, or pass your own clone to --git")
+                raise NoNetwork(
+                    f"can't clone {address}: {words}", hint="check the URL, or pass your own clone to --git"
+                )
     return Repository.open(folder)
 
 
@@ -299,10 +301,14 @@ def _fetch(folder: Path, url: str, *arguments: str) -> str:
 
     Raises `BadRepository` if git is not installed.
     """
-    known = without_credentials(url)
+    address = without_credentials(url)
     variables = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
-    if known != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
-        variables |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf", "GIT_CONFIG_VALUE_0": known}
+    if address != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
+        variables |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
+            "GIT_CONFIG_VALUE_0": address,
+        }
     try:
         ended = run_git(folder, *arguments, limit_s=_CLONE_S, variables=variables)
     except BadRepository as error:
@@ -356,8 +362,8 @@ def _stays_inside(path: str) -> bool:
 
 
 def _pull_request(subject: str, body: str) -> int | None:
-    found = filter(None, (_PULL_REQUEST.search(text.strip()) for text in (subject, *body.splitlines())))
-    return next((int(match[match.lastindex or 0]) for match in found), None)
+    matches = filter(None, (_PULL_REQUEST.search(text.strip()) for text in (subject, *body.splitlines())))
+    return next((int(match[match.lastindex or 0]) for match in matches), None)
 
 
 # What follows a repository's address for a pull request and for a commit.
@@ -378,12 +384,12 @@ _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homep
 def repository_url(metadata: str) -> str | None:
     """Return the repository's URL in the text of a METADATA file, or None if it has none on a known host."""
     headers = email.parser.HeaderParser().parsestr(metadata)
-    told = {}
+    urls = {}
     for value in headers.get_all("Project-URL", []):
         label, _, url = str(value).partition(",")
-        told[re.sub(r"[\W_]", "", label.lower())] = url.strip()
-    told.setdefault("homepage", str(headers.get("Home-page", "")).strip())
-    return next(filter(None, (_known_address(told.get(label, "")) for label in _SOURCE_LABELS)), None)
+        urls[re.sub(r"[\W_]", "", label.lower())] = url.strip()
+    urls.setdefault("homepage", str(headers.get("Home-page", "")).strip())
+    return next(filter(None, (_known_address(urls.get(label, "")) for label in _SOURCE_LABELS)), None)
 
 
 def _known_address(url: str) -> str:

@@ -51,7 +51,7 @@ class Layout:
     elsewhere: tuple[str, ...] = ()
 
     @property
-    def found(self) -> bool:
+    def has_package(self) -> bool:
         """Whether the repository has any package of the wheel."""
         return bool(self.prefixes)
 
@@ -70,12 +70,12 @@ class Layout:
 
         A file that the build changed is kept if the commit and the tag have the same version of it.
         """
-        there = self.files(tree)
+        files = self.files(tree)
         exchanged: dict[str, str | None] = {
-            path: blob for path, blob in there.items() if release.get(path) != blob and self.changed.get(path) != blob
+            path: blob for path, blob in files.items() if release.get(path) != blob and self.changed.get(path) != blob
         }
         ours = (path for path in release if PurePosixPath(path).parts[0] in self.prefixes)
-        gone = (path for path in ours if path not in there and path not in self.changed and path not in self.generated)
+        gone = (path for path in ours if path not in files and path not in self.changed and path not in self.generated)
         return exchanged | dict.fromkeys(gone)
 
     def with_sources(self, wheel: Mapping[str, str], known: Container[str]) -> Layout:
@@ -105,17 +105,17 @@ class ReleaseSource:
     @property
     def notes(self) -> tuple[str, ...]:
         """How the wheel and its tag differ."""
-        layout, told = self.layout, []
+        layout, notes = self.layout, []
         if layout.elsewhere:
-            told.append(
+            notes.append(
                 f"{self.version}: tag {self.tag} is not the commit of the wheel, "
                 f"which has {listed(layout.elsewhere)} from another one"
             )
         if layout.changed:
-            told.append(f"{self.version}: the wheel has its own {listed(layout.changed)}, other than tag {self.tag}")
+            notes.append(f"{self.version}: the wheel has its own {listed(layout.changed)}, other than tag {self.tag}")
         if layout.generated:
-            told.append(f"{self.version}: only the wheel, not tag {self.tag}, has {listed(layout.generated)}")
-        return tuple(told)
+            notes.append(f"{self.version}: only the wheel, not tag {self.tag}, has {listed(layout.generated)}")
+        return tuple(notes)
 
 
 def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
@@ -131,17 +131,17 @@ def find_source(repository: Repository, project: str, version: str, wheel: Mappi
             f"{repository.folder} has no tag for {project} {version} (its tags: {some})",
             hint=repository.what_is_missing() or "run git fetch --tags, or choose another clone with --git",
         )
-    found = [
+    sources = [
         ReleaseSource(version, tag, all_tags[tag], find_layout(wheel, tree_of(repository, all_tags[tag])))
         for tag in tags
     ]
-    best = min(found, key=lambda source: len(source.layout.changed) + len(source.layout.generated))
-    if not best.layout.found:
+    best = min(sources, key=lambda source: len(source.layout.changed) + len(source.layout.generated))
+    if not best.layout.has_package:
         raise BadRepository(
             f"{repository.folder} has tag {best.tag}, but no files of {project} {version} in it",
             hint="is this the right repository? --git chooses another",
         )
-    known = repository.known(wheel[path] for path in best.layout.changed)
+    known = repository.existing(wheel[path] for path in best.layout.changed)
     return evolve(best, layout=best.layout.with_sources(wheel, known))
 
 
@@ -176,12 +176,12 @@ def tags_of(version: str, tags: Iterable[str], project: str) -> tuple[str, ...]:
 
 def tagged_versions(tags: Iterable[str], project: str) -> dict[Version, tuple[str, ...]]:
     """Map the versions of a project that have tags to their tags, in the order of `tags_of`."""
-    found: dict[Version, list[tuple[int, int, str]]] = {}
+    tagged: dict[Version, list[tuple[int, int, str]]] = {}
     for tag in tags:
         if (read := _read(tag, project)) is not None:
             version, rank = read
-            found.setdefault(version, []).append((rank, len(tag), tag))
-    return {version: tuple(tag for *_, tag in sorted(ranked)) for version, ranked in found.items()}
+            tagged.setdefault(version, []).append((rank, len(tag), tag))
+    return {version: tuple(tag for *_, tag in sorted(ranked)) for version, ranked in tagged.items()}
 
 
 def _read(tag: str, project: str) -> tuple[Version, int] | None:
@@ -228,12 +228,12 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
     prefixes = {top: min(of, key=lambda prefix: (-of[prefix], len(prefix))) for top, of in votes.items()}
     suffixes = frozenset(PurePosixPath(path).suffix for path in packaged) - {"", ".so", ".pyd", ".dylib"}
     layout = Layout(prefixes, suffixes)
-    known = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
+    tagged = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
     return evolve(
         layout,
         left_out=_folders_of(layout.files(tree)) - _folders_of(packaged),
-        changed={path: blob for path, blob in sorted(known.items()) if blob is not None and blob != packaged[path]},
-        generated=tuple(sorted(path for path in packaged if known.get(path) is None)),
+        changed={path: blob for path, blob in sorted(tagged.items()) if blob is not None and blob != packaged[path]},
+        generated=tuple(sorted(path for path in packaged if tagged.get(path) is None)),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
-from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, Trace, bounded
+from harness.model.observation import EXIT, TESTS_LIMIT, WHOLE_RUN, Trace, bounded
 from harness.model.text import one_line, plain
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, valid
 
@@ -41,6 +41,7 @@ _PYTEST_ENDS = {
     4: "pytest could not start",
     5: NO_TESTS,
 }
+_ERROR = re.compile(r"error|\bfail", re.IGNORECASE)
 _RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
@@ -154,10 +155,11 @@ def _covers(word: str, names: Iterable[str]) -> bool:
 
 @frozen
 class Record:
-    """A parsed record: the results, the tests that started but did not end, and whether the run ended."""
+    """A parsed record: the results, the tests that started but did not end, whether the tests and the run ended."""
 
     tests: tuple[TestResult, ...] = ()
     running: tuple[str, ...] = ()
+    over: bool = False
     ended: bool = False
     loaded: Mapping[str, tuple[str, ...]] = field(factory=dict)
     complaint: str = ""
@@ -190,10 +192,13 @@ class Collection:
         if ran.outcome is Outcome.COMPLETED and not record.tests and _RAN_NONE.search(ran.tail):
             # Up to Python 3.11, unittest has exit code 0 although it ran no tests.
             ran = evolve(ran, outcome=Outcome.EXITED, detail=NO_TESTS)
+        if ran.outcome is Outcome.COMPLETED and any(test.outcome.is_failure for test in record.tests):
+            ran = evolve(ran, outcome=Outcome.EXITED)  # something ended the process with exit code 0
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
-            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running or (WHOLE_RUN,))
+            places = record.running or (EXIT if record.over and tests else WHOLE_RUN,)
+            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in places)
         return evolve(
             ran,
             tests=bounded(tests),
@@ -248,7 +253,7 @@ def read_record(path: Path) -> Record:
     results: dict[str, TestResult] = {}
     running: dict[str, None] = {}
     loaded: dict[str, tuple[str, ...]] = {}
-    ended = False
+    over = ended = False
     for line in (content or b"").splitlines():
         told = _object(line)
         if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
@@ -260,11 +265,13 @@ def read_record(path: Path) -> Record:
                 outcome = TestOutcome(told.get("outcome", ""))
                 duration = float(seconds) if type(seconds) in (int, float) else 0.0
                 results[name] = TestResult(name, outcome, valid(told.get("exception"), RaisedException), duration)
+        elif told.get("over") is True:
+            over = True
         elif told.get("end") is True:
             ended, loaded = True, valid(told.get("loaded"), dict[str, tuple[str, ...]]) or {}
     owners = {file: name for name, files in loaded.items() for file in files}
     tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
-    return Record(tests, tuple(running), ended, loaded)
+    return Record(tests, tuple(running), over, ended, loaded)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -292,7 +299,8 @@ def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) ->
 def _last_words(ran: Ran, record: Record) -> RaisedException | None:
     """The failure of the tests in which the process died, or of the whole run if no test explains it."""
     in_test = bool(record.running) and not record.ended
-    if not in_test and any(test.outcome.is_failure for test in record.tests):
+    is_crash_at_exit = record.over and ran.outcome is Outcome.CRASHED
+    if not in_test and not is_crash_at_exit and any(test.outcome.is_failure for test in record.tests):
         return None
     where = " in this test" if in_test else ""
     match ran.outcome:
@@ -302,6 +310,8 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
             return RaisedException("TimedOut", f"the run timed out{where}")
         case Outcome.EXITED if in_test:
             return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
+        case Outcome.EXITED if ran.exit_code not in (0, 5) and record.over and record.tests:
+            return RaisedException("Exited", _error_line(ran.tail) or f"exit code {ran.exit_code} after all tests")
         case Outcome.EXITED if ran.exit_code not in (0, 5):
             return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
         case _:
@@ -313,12 +323,12 @@ def _detail(tool: str, ran: Ran, tests: tuple[TestResult, ...], record: Record) 
     running = "" if record.ended or not record.running else f" in {_named(record.running)}"
     if running or ran.outcome is not Outcome.EXITED:
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
-    failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
+    failed = [test.id for test in tests if test.outcome.is_failure and test.id not in (WHOLE_RUN, EXIT)]
     told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
     if failed and tool == "pytest" and not any("::" in test for test in failed):
         told = f"could not import {_named(failed)}"
     end = _PYTEST_ENDS.get(ran.exit_code or 0) if tool == "pytest" or ran.exit_code == 5 else None
-    whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
+    whole = next((test.exception for test in tests if test.id in (WHOLE_RUN, EXIT)), None)
     if whole is not None and not told:
         told = f"{whole.name}: {one_line(whole.message, 200)}"
     if end is not None:
@@ -328,9 +338,16 @@ def _detail(tool: str, ran: Ran, tests: tuple[TestResult, ...], record: Record) 
 
 def _last_line(text: str) -> str:
     """The last non-empty line, where pytest puts a usage error, without its mark of an error."""
-    lines = [line.strip().removeprefix("E  ").strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]
-    return (errors or lines or [""])[-1]
+    return _error_line(text) or next(reversed(_lines(text)), "")
+
+
+def _error_line(text: str) -> str:
+    """The last line that tells of an error; "" if none does."""
+    return next((line for line in reversed(_lines(text)) if _ERROR.search(line)), "")
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip().removeprefix("E  ").strip() for line in text.splitlines() if line.strip()]
 
 
 def _named(tests: Sequence[str]) -> str:

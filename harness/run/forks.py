@@ -24,9 +24,10 @@ _FORKS_WITHIN_S = 10.0
 
 @frozen
 class Zygote:
-    """A running zygote, of which one thread at a time may fork."""
+    """A running zygote, of which one thread at a time may fork; `executed` are the installed files that it executed."""
 
     _control: socket.socket
+    executed: frozenset[str] = frozenset()
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[Any]:
@@ -71,6 +72,7 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
             "modules": list(modules),
             "emulation": emulation if job.device is Device.EMULATED else None,
             "guard": str(GUARD),
+            "sandboxed": bool(sandbox),
             "script_folder": str(folder.script),
         }
         folder.job.write_text(json.dumps(order), encoding="utf-8")
@@ -86,10 +88,11 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
                 start_new_session=True,
             )
         try:
-            if problem := _problem(ours, job.repro.timeout):
+            problem, executed = _report(ours, job.repro.timeout)
+            if problem:
                 words = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise ZygoteFailed(": ".join([problem, *words[-1:]]))
-            yield Zygote(ours)
+            yield Zygote(ours, executed)
         finally:
             ours.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -99,13 +102,17 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
             end_strays(env)  # a guard that hangs, which nobody else ends
 
 
-def _problem(control: socket.socket, timeout: float) -> str:
-    """Wait `timeout` seconds for the report on the imports; returns why the zygote can't be forked, "" if it can."""
+def _report(control: socket.socket, timeout: float) -> tuple[str, frozenset[str]]:
+    """Wait `timeout` seconds for the report on the imports: why the zygote can't be forked, and what it executed."""
     control.settimeout(timeout)
     try:
         with control.makefile(errors="replace") as answer:
-            said = answer.readline()
+            line = answer.readline()
     except OSError as error:
-        return f"the imports did not end in {timeout:g} s: {error}"
+        return f"the imports did not end in {timeout:g} s: {error}", frozenset()
     control.settimeout(None)
-    return said.strip() if said else "an import ended the process"
+    try:
+        report = json.loads(line)
+        return str(report["problem"]), frozenset(map(str, report["executed"]))
+    except (ValueError, TypeError, KeyError):  # an import may write to the socket, or end the process
+        return "an import ended the process", frozenset()

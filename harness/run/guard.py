@@ -33,6 +33,7 @@ _PROBLEM_BYTES = 512  # below PIPE_BUF, so written and read at once
 _PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
+_KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1  # keyctl(2), by machine
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FATAL = frozenset(
     {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
@@ -68,12 +69,12 @@ class Guard:
         self._end_all()
         self._pump()
         returncode = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
-        if self._request["sandbox"] and returncode >= 0:
-            # It reports an exit code only of a command that it could start; like a shell, 128 and more for a signal.
-            if b'"exit-code"' not in os.read(self._status_end, 4096) and reason == "ended":
-                reason = "unsandboxed"
-            if returncode - 128 in _FATAL:
-                returncode = 128 - returncode
+        if self._request["sandbox"] and returncode >= 0 and reason == "ended":
+            # It reports an exit code only of a command that it could start.
+            reason = reason if b'"exit-code"' in os.read(self._status_end, 4096) else "unsandboxed"
+        # A shell and bubblewrap exit with 128 and more after a signal, so such a code means the same everywhere.
+        if returncode - 128 in _FATAL:
+            returncode = 128 - returncode
         return {
             "returncode": returncode,
             "reason": reason,
@@ -144,6 +145,8 @@ class Guard:
             # If the machine runs out of memory, the kernel should kill the probe, not the harness.
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")
+        if request["sandbox"]:
+            leave_keyring()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # Ignored signals stay ignored through exec; Python itself ignores the first two.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
@@ -336,6 +339,13 @@ class Log:
                 data = data[os.write(self._file, data) :]
         except OSError as problem:
             self.error = problem.errno or 1
+
+
+def leave_keyring() -> None:
+    """Give this process an empty session keyring of its own; that of the user may hold tickets and keys."""
+    number = _KEYCTL.get(os.uname().machine) if _LINUX else None
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, _JOIN_SESSION_KEYRING, None)
 
 
 def _oom_kills() -> int:

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _PASSED = re.compile(
-    r"""LANG | LANGUAGE | LC_[A-Z]+ | TZ | USER | LOGNAME
+    r"""LANG | LANGUAGE | TZ | USER | LOGNAME
+    | LC_(ALL|ADDRESS|COLLATE|CTYPE|IDENTIFICATION|MEASUREMENT|MESSAGES|MONETARY|NAME|NUMERIC|PAPER|TELEPHONE|TIME)
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
-    | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH) | NVIDIA_[A-Z_]+
+    | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH)
+    | NVIDIA_(VISIBLE_DEVICES|DRIVER_CAPABILITIES|DISABLE_REQUIRE|REQUIRE_\w+|TF32_OVERRIDE)
     | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS | OMP_WAIT_POLICY
     """,
     re.VERBOSE,
@@ -91,9 +93,9 @@ def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all in it, even if read-only. Ignores what can't be removed."""
+    """Remove a folder and all in it, even if read-only. Ignores what can't be removed, and a link."""
     shutil.rmtree(folder, ignore_errors=True)
-    if not folder.is_dir():
+    if not folder.is_dir() or folder.is_symlink():
         return
     for parent, names, _ in os.walk(folder):
         for name in names:

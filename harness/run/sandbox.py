@@ -34,6 +34,10 @@ _SCRATCH = {Path("/tmp"): "tmp-in-sandbox", Path("/var/tmp"): "var-tmp-in-sandbo
 _SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/pip.conf", "/etc/netrc", "/etc/krb5.keytab")
 _SECRET_FOLDERS = ("/etc/ssh", "/etc/ssl/private", "/etc/uv", "/etc/xdg/pip")
 _GPUS = ("nvidia*", "dri", "kfd", "dxg")
+# Settings of the kernel and of devices, which root may write even without capabilities.
+_SETTINGS = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"))
+_HOMES = (Path("/home"), Path("/Users"))
+_OF_A_HOME = (".ssh", ".gnupg", ".netrc", ".bash_history", ".zsh_history")
 
 
 class SandboxMode(enum.StrEnum):
@@ -72,12 +76,16 @@ class FileAccess:
 
 @frozen
 class Sandbox:
-    """A working bubblewrap: its path and version, whether runs can use the network, and whether it is required."""
+    """A working bubblewrap: its path and version, whether runs can use the network, and whether it is required.
+
+    `hidden` is empty in the sandbox but for what a run needs, like homes: the cache, which has copies of projects.
+    """
 
     program: str
     version: str
     network: bool = False
     is_required: bool = False
+    hidden: tuple[Path, ...] = ()
 
     @property
     def label(self) -> str:
@@ -86,7 +94,7 @@ class Sandbox:
 
     def around(self, access: FileAccess) -> list[str]:
         """Return the command line of bubblewrap, to which the command to run is appended."""
-        view = View(hidden_folders())
+        view = View(hidden_folders(*self.hidden))
         for path in (*access.readable, _INSIDE, *(Path(kept) for kept in _KEPT)):
             view.show(path)
         view.show_python(access.python)
@@ -99,12 +107,13 @@ class Sandbox:
             *([] if self.network else ["--unshare-net"]),
             *("--cap-drop", "ALL"),
             *view.mounts(access.scratch),
+            *(word for path in socket_files() if view.shows(path) for word in ("--ro-bind", "/dev/null", str(path))),
             *("--chdir", str(access.work), "--"),
         ]
 
 
-def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox | None:
-    """Return the sandbox for all runs of a command, or None to run without one.
+def choose(mode: SandboxMode, *, network: bool, reporter: Reporter, hidden: tuple[Path, ...] = ()) -> Sandbox | None:
+    """Return the sandbox for all runs of a command, or None to run without one; `hidden` is as in `Sandbox`.
 
     If the sandbox does not work, warns `reporter`, or raises `UserMistake` if it is required.
     """
@@ -113,7 +122,7 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox |
     program = shutil.which(_PROGRAM)
     found = _tried(program, network=network) if program else "bubblewrap (bwrap) is not installed"
     if isinstance(found, Sandbox):
-        return evolve(found, is_required=mode is SandboxMode.REQUIRE)
+        return evolve(found, is_required=mode is SandboxMode.REQUIRE, hidden=hidden)
     if mode is SandboxMode.REQUIRE:
         raise UserMistake(f"no sandbox: {found}", hint="--sandbox off runs repros with all your rights")
     reporter.report(
@@ -137,13 +146,48 @@ def _tried(program: str, *, network: bool) -> Sandbox | str:
     return sandbox if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1]}"
 
 
-def hidden_folders() -> list[Path]:
-    """Return the folders that are empty in the sandbox: homes, and folders for temporary and runtime files."""
-    homes = [os.environ.get("HOME", "")]
-    with contextlib.suppress(KeyError):
-        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
-    folders = {Path(os.path.realpath(name)) for name in (*_EMPTIED, *homes) if name.startswith("/")}
+def hidden_folders(*more: Path) -> list[Path]:
+    """Return the folders that are empty in the sandbox: homes, folders for temporary and runtime files, and `more`."""
+    names = [*_EMPTIED, *_homes(), *map(str, more)]
+    folders = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
     return sorted(folder for folder in folders if folder.is_dir() and folder != Path("/"))
+
+
+def _homes() -> Iterator[str]:
+    """The homes of this user, by HOME and by the system, and the one that the harness was started from."""
+    yield os.environ.get("HOME", "")
+    with contextlib.suppress(KeyError):
+        yield pwd.getpwuid(os.getuid()).pw_dir
+    with contextlib.suppress(OSError):
+        for folder in (Path.cwd(), *Path.cwd().parents):
+            if folder.parent in _HOMES or any((folder / name).exists() for name in _OF_A_HOME):
+                yield str(folder)
+
+
+def socket_files() -> list[Path]:
+    """Return the files of sockets to which a process of this machine listens, but those that runs need.
+
+    A connection needs no permission to write to the file system, so a read-only one does not prevent it.
+    """
+    try:
+        rows = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return []
+    names = {words[-1] for row in rows if len(words := row.split(maxsplit=7)) == 8}
+    kept = tuple(f"{path}/" for path in _KEPT)
+    paths = {Path(os.path.realpath(name)) for name in names if name.startswith("/") and not name.startswith(kept)}
+    relative = [name for name in names if not name.startswith(("/", "@"))]
+    paths |= {folder / name for folder in (_working_folders() if relative else ()) for name in relative}
+    return sorted(path for path in paths if path.is_socket())
+
+
+def _working_folders() -> set[Path]:
+    """The working directories of the processes that this user can see: the name of a socket may be relative to it."""
+    folders = set()
+    for entry in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            folders.add(Path(os.readlink(entry)))  # noqa: PTH115 - only the text
+    return folders
 
 
 class View:
@@ -180,6 +224,12 @@ class View:
                 self.show(prefix / part)
         else:
             self.show(prefix)
+
+    def shows(self, path: Path) -> bool:
+        """Whether a path without links is visible."""
+        hidden = max((len(folder.parts) for folder in self._hidden if path.is_relative_to(folder)), default=0)
+        shown = max((len(bound.parts) for bound in self._binds if path.is_relative_to(bound)), default=0)
+        return not hidden or shown > hidden
 
     def mounts(self, scratch: Path) -> Iterator[str]:
         """Yield the arguments of bubblewrap, outer folders first."""
@@ -228,6 +278,8 @@ def _of_every_run() -> Iterator[str]:
     for pattern in _GPUS:
         for device in sorted(Path("/dev").glob(pattern)):
             yield from ("--dev-bind", str(device), str(device))
+    for name in filter(os.path.exists, _SETTINGS):
+        yield from ("--ro-bind", name, name)
     for name in _SECRET_FILES:
         if os.path.isfile(name):  # noqa: PTH113
             yield from ("--ro-bind", "/dev/null", name)

@@ -23,8 +23,8 @@ from harness.model.verdict import Verdict
 from harness.search.numbers import Gauges, Measurements
 from harness.search.posterior import PRIOR, TRUSTED_ENDS, Evidence, Noise, Posterior
 from harness.search.protocol import (
-    BisectionResult,
-    BisectionStatus,
+    LineResult,
+    LineStatus,
     MovedEnd,
     PositionState,
     Trial,
@@ -83,7 +83,7 @@ class LineSearch:
         self._length = abs(self._bad - self._good) + 1
         self._noise = noise
         self._prior = TRUSTED_ENDS if noise.trusts_ends else PRIOR
-        # Half of the allowed error is kept back: which runs are made depends on the others, and the prior may be wrong.
+        # Half of the allowed error is held back: which runs are made depends on the others, and the prior may be wrong.
         self._error = (1 - noise.confidence) / 2
         self._confidence = noise.confidence + self._error
         self._seconds = gauges.seconds
@@ -93,7 +93,7 @@ class LineSearch:
         self._verdicts: dict[Trial, Verdict] = {}
         self._first: dict[int, Verdict] = {}
         self._sorted: dict[int, Counter[Verdict]] = {}
-        self._asked: tuple[Trial, ...] = ()
+        self._requested: tuple[Trial, ...] = ()
         self._width = 1
         self._place = self._placed()
 
@@ -104,7 +104,7 @@ class LineSearch:
         self._width = n = max(n, 0)
         still = self._still_matter()
         wanted = self._wanted(n, still) or self._again[:n]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        self._requested = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
@@ -114,15 +114,15 @@ class LineSearch:
         if self.is_noisy:
             worths = self._worths()
             likely = sorted(range(self._length), key=lambda index: -worths[index])
-            positions = {trial.position for trial in (*self._verdicts, *self._asked)}
+            positions = {trial.position for trial in (*self._verdicts, *self._requested)}
             fresh = (self._at(index) for index in likely if worths[index] > 0)
             return tuple(islice((Trial(position) for position in fresh if position not in positions), n))
 
         def plan(supposed: Mapping[Trial, Verdict]) -> tuple[Trial, ...]:
-            more = {trial.position: verdict for trial, verdict in supposed.items()}
-            return self._cuts({**self._first, **more}, self._width)
+            verdicts = {trial.position: verdict for trial, verdict in supposed.items()}
+            return self._cuts({**self._first, **verdicts}, self._width)
 
-        return foresee(n, plan=plan, asked=self._still_matter() or plan({}))
+        return foresee(n, plan=plan, requested=self._still_matter() or plan({}))
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict of one run."""
@@ -149,11 +149,11 @@ class LineSearch:
             return len(self._again)
         if self.is_noisy:
             return self._remaining_in_noise()
-        found, confirm = self._surveyed(self._first), self._noise.confirm
-        inside, runs = set(found.open), len(found.wanted)
-        if found.stage in (Stage.BAD_END, Stage.GOOD_END):
-            inside.difference_update(found.wanted)
-            if found.stage is Stage.BAD_END and self._steps and found.good is None:
+        state, confirm = self._surveyed(self._first), self._noise.confirm
+        inside, runs = set(state.open), len(state.wanted)
+        if state.stage in (Stage.BAD_END, Stage.GOOD_END):
+            inside.difference_update(state.wanted)
+            if state.stage is Stage.BAD_END and self._steps and state.good is None:
                 runs += len(inside).bit_length() + 1
         again = 2 * confirm if confirm is not None else _PASSES_AGAIN if self._sure else 0
         return runs + runs_to_close(gaps_of(inside)) + again
@@ -166,7 +166,7 @@ class LineSearch:
         return self._noise.flaky or (self._noise.confirm != 0 and bool(self._flaky))
 
     @property
-    def result(self) -> BisectionResult:
+    def result(self) -> LineResult:
         """What is known so far."""
         result = self._place
         if not self._is_placed:
@@ -178,9 +178,9 @@ class LineSearch:
             good, bad = counts[Verdict.GOOD] + self._proofs[0], counts[Verdict.BAD] + self._proofs[1]
             result = evolve(result, confidence=self._sureness({}), good_side=Counts(0, good), bad_side=Counts(bad, bad))
             if flaky := tuple(sorted(self._flaky.intersection(result.boundary or ()))):
-                result = evolve(result, status=BisectionStatus.FLAKY, flaky=flaky)
+                result = evolve(result, status=LineStatus.FLAKY, flaky=flaky)
         if self._again:
-            return evolve(result, status=BisectionStatus.OPEN)
+            return evolve(result, status=LineStatus.OPEN)
         return self._with_effect(result)
 
     @property
@@ -211,9 +211,9 @@ class LineSearch:
     @property
     def _is_placed(self) -> bool:
         """Whether the place of the change, or that there is none, is known but for repetitions."""
-        return self._place.status is not BisectionStatus.OPEN
+        return self._place.status is not LineStatus.OPEN
 
-    def _placed(self) -> BisectionResult:
+    def _placed(self) -> LineResult:
         self._evidence = Evidence.of(self._length, self._by_index(), self._prior) if self.is_noisy else _NOTHING
         return self._from_evidence() if self.is_noisy else self._from_survey()
 
@@ -225,11 +225,11 @@ class LineSearch:
 
     def _still_matter(self) -> tuple[Trial, ...]:
         """Requested trials without a verdict that are still useful."""
-        waiting = tuple(trial for trial in self._asked if trial not in self._verdicts)
+        waiting = tuple(trial for trial in self._requested if trial not in self._verdicts)
         if self.is_noisy:
             return waiting if not self._is_placed else ()
-        found = self._surveyed(self._first)
-        useful = found.wanted or (found.open if found.stage is Stage.CUTS else ())
+        state = self._surveyed(self._first)
+        useful = state.wanted or (state.open if state.stage is Stage.CUTS else ())
         trials = {Trial(self._at_distance(distance)) for distance in useful}
         return tuple(trial for trial in waiting if trial in trials)
 
@@ -253,12 +253,12 @@ class LineSearch:
         return tuple(sorted(self._at(cut - 1 if self._find_fix else cut) for cut in cuts))
 
     @property
-    def _nothing(self) -> BisectionStatus:
-        return BisectionStatus.NOT_FIXED if self._find_fix else BisectionStatus.NOT_A_REGRESSION
+    def _nothing(self) -> LineStatus:
+        return LineStatus.NOT_FIXED if self._find_fix else LineStatus.NOT_A_REGRESSION
 
     @property
-    def _something(self) -> BisectionStatus:
-        return BisectionStatus.FIXED if self._find_fix else BisectionStatus.FOUND
+    def _something(self) -> LineStatus:
+        return LineStatus.FIXED if self._find_fix else LineStatus.FOUND
 
     # -- while nothing disagrees: a bisection, and repetitions
 
@@ -266,42 +266,42 @@ class LineSearch:
         return survey([verdicts.get(self._at_distance(d)) for d in range(self._length)], steps=self._steps)
 
     def _cuts(self, verdicts: Mapping[int, Verdict], n: int) -> tuple[Trial, ...]:
-        found = self._surveyed(verdicts)
-        if found.stage is Stage.CUTS and not found.wanted:
-            matter = {self._at_distance(distance) for distance in found.open}
-            return tuple(map(Trial, cut_around(matter, [trial.position for trial in self._asked], n)))
-        return tuple(Trial(self._at_distance(distance)) for distance in found.wanted[:n])
+        state = self._surveyed(verdicts)
+        if state.stage is Stage.CUTS and not state.wanted:
+            matter = {self._at_distance(distance) for distance in state.open}
+            return tuple(map(Trial, cut_around(matter, [trial.position for trial in self._requested], n)))
+        return tuple(Trial(self._at_distance(distance)) for distance in state.wanted[:n])
 
-    def _from_survey(self) -> BisectionResult:
-        found = self._surveyed(self._first)
+    def _from_survey(self) -> LineResult:
+        state = self._surveyed(self._first)
         boundary, suspects = None, tuple[int, ...]()
         last = self._length - 1
-        status = BisectionStatus.INCONCLUSIVE if found.stage.over else BisectionStatus.OPEN
-        if found.bad is not None and found.good is not None:
-            boundary = self._ordered(self._at_distance(found.good), self._at_distance(found.bad))
-            suspects = self._suspects(range(last - found.good + 1, last - found.bad + 1))
-        elif found.stage is Stage.UNTESTABLE:
+        status = LineStatus.INCONCLUSIVE if state.stage.over else LineStatus.OPEN
+        if state.bad is not None and state.good is not None:
+            boundary = self._ordered(self._at_distance(state.good), self._at_distance(state.bad))
+            suspects = self._suspects(range(last - state.good + 1, last - state.bad + 1))
+        elif state.stage is Stage.UNTESTABLE:
             suspects = tuple(sorted(map(self._at, range(self._length))))
-        elif found.stage is Stage.ALONE and found.bad is not None:
+        elif state.stage is Stage.ALONE and state.bad is not None:
             # The older side of a regression, or the newer side of a fix, is somewhere among the skipped positions.
-            first = found.bad + 1 if self._find_fix else found.bad
+            first = state.bad + 1 if self._find_fix else state.bad
             suspects = tuple(sorted(self._at_distance(distance) for distance in range(first, self._length)))
-        if found.stage is Stage.NO_BAD:
-            status = BisectionStatus.NO_FAILURE
-        elif found.stage is Stage.NO_GOOD:
+        if state.stage is Stage.NO_BAD:
+            status = LineStatus.NO_FAILURE
+        elif state.stage is Stage.NO_GOOD:
             status = self._nothing
-        elif found.stage.over and boundary is not None and boundary[1] - boundary[0] == 1:
+        elif state.stage.over and boundary is not None and boundary[1] - boundary[0] == 1:
             status = self._something
-        return BisectionResult(status, boundary, suspects, self._moved(found))
+        return LineResult(status, boundary, suspects, self._moved(state))
 
-    def _moved(self, found: Survey) -> tuple[MovedEnd, ...]:
-        if found.bad_end is None or found.good_end is None:
+    def _moved(self, state: Survey) -> tuple[MovedEnd, ...]:
+        if state.bad_end is None or state.good_end is None:
             return ()
         moved = []
-        if found.bad_end > 0:
-            moved.append(MovedEnd(Verdict.BAD, self._bad, self._at_distance(found.bad_end)))
-        if not self._steps and self._at_distance(found.good_end) != self._good and found.good_end != found.bad_end:
-            moved.append(MovedEnd(Verdict.GOOD, self._good, self._at_distance(found.good_end)))
+        if state.bad_end > 0:
+            moved.append(MovedEnd(Verdict.BAD, self._bad, self._at_distance(state.bad_end)))
+        if not self._steps and self._at_distance(state.good_end) != self._good and state.good_end != state.bad_end:
+            moved.append(MovedEnd(Verdict.GOOD, self._good, self._at_distance(state.good_end)))
         return tuple(moved)
 
     @property
@@ -319,7 +319,7 @@ class LineSearch:
         if confirm is not None:
             return ()
         last = [self._at_distance(d) for d in range(self._length)]
-        if status is BisectionStatus.NO_FAILURE:
+        if status is LineStatus.NO_FAILURE:
             testable = next(at for at in last if self._first.get(at, Verdict.SKIP) is not Verdict.SKIP)
             return self._until(testable, _PASSES_AGAIN)
         failures = sum(verdict is Verdict.BAD for verdict in self._verdicts.values())
@@ -336,13 +336,13 @@ class LineSearch:
     def _unsure(self) -> tuple[Trial, ...]:
         """The repetitions that reach the wanted confidence if all agree, the good side first."""
         sides = self._sides
-        more = Counter[int]()
+        extra = Counter[int]()
         again = Counter(
             {at: sum(trial.position == at and trial.attempt > 0 for trial in self._verdicts) for at in sides}
         )
-        while again.total() < _MOST_AGAIN and self._sureness(more) < self._confidence:
-            side = max(sides, key=lambda position: self._sureness(more + Counter([position])))
-            more[side] += 1
+        while again.total() < _MOST_AGAIN and self._sureness(extra) < self._confidence:
+            side = max(sides, key=lambda position: self._sureness(extra + Counter([position])))
+            extra[side] += 1
             again[side] += 1
         return tuple(trial for side in sides for trial in self._until(side, again[side]))
 
@@ -360,14 +360,14 @@ class LineSearch:
             if (verdict is Verdict.BAD and index >= newer) or (verdict is Verdict.GOOD and index <= older)
         ]
 
-    def _sureness(self, more: Mapping[int, int]) -> float:
-        """The probability that the change is where it was found, after `more` runs (by position) that agree."""
+    def _sureness(self, extra: Mapping[int, int]) -> float:
+        """The probability that the change is where it was found, after `extra` runs (by position) that agree."""
         counts: dict[int, Counts] = {}
         for index, verdict in self._agreeing():
             counts[index] = counts.get(index, Counts()) + Counts(int(verdict is Verdict.BAD), 1)
         good, bad = self._sides
         low, high = abs(good - self._good), abs(bad - self._good)
-        passes, failures = self._proofs[0] + more.get(good, 0), self._proofs[1] + more.get(bad, 0)
+        passes, failures = self._proofs[0] + extra.get(good, 0), self._proofs[1] + extra.get(bad, 0)
         counts[low] = counts.get(low, Counts()) + Counts(0, passes)
         counts[high] = counts.get(high, Counts()) + Counts(failures, failures)
         return sum(Posterior.of(self._length, counts, self._prior).cuts[low + 1 : high + 1])
@@ -380,15 +380,15 @@ class LineSearch:
         if self._place.boundary is None:
             return ()
         sides = self._sides
-        more = self._measured.missing(*sides)
-        return tuple(trial for side, runs in zip(sides, more, strict=True) for trial in self._fresh(side, runs))
+        missing = self._measured.missing(*sides)
+        return tuple(trial for side, runs in zip(sides, missing, strict=True) for trial in self._fresh(side, runs))
 
     def _fresh(self, position: int, runs: int) -> list[Trial]:
         """The next `runs` repetitions of a position."""
         following = (Trial(position, attempt) for attempt in count(1))
         return list(islice((trial for trial in following if trial not in self._verdicts), runs))
 
-    def _with_effect(self, result: BisectionResult) -> BisectionResult:
+    def _with_effect(self, result: LineResult) -> LineResult:
         """The result with its effect; INCONCLUSIVE if the effect is unclear."""
         if result.boundary is None:
             if not result.suspects:
@@ -400,50 +400,50 @@ class LineSearch:
         effect = self._measured.effect(*self._sides)
         is_final = self._noise.confirm is None and (self._sure or self.is_noisy)
         if effect is not None and not effect.is_clear and is_final:
-            return evolve(result, status=BisectionStatus.INCONCLUSIVE, effect=effect)
+            return evolve(result, status=LineStatus.INCONCLUSIVE, effect=effect)
         return evolve(result, effect=effect)
 
     # -- once runs disagree: what tells most
 
-    def _from_evidence(self) -> BisectionResult:
-        known = self._evidence
-        cuts, every = known.likeliest, known.every
-        flaky = tuple(sorted(self._at(index) for index in known.flaky))
+    def _from_evidence(self) -> LineResult:
+        evidence = self._evidence
+        cuts, every = evidence.likeliest, evidence.every
+        flaky = tuple(sorted(self._at(index) for index in evidence.flaky))
         status = self._status(cuts)
-        if not cuts or status in (BisectionStatus.NO_FAILURE, self._nothing):
-            return BisectionResult(status, flaky=flaky, confidence=known.posterior.none, bad_side=every)
+        if not cuts or status in (LineStatus.NO_FAILURE, self._nothing):
+            return LineResult(status, flaky=flaky, confidence=evidence.posterior.none, bad_side=every)
         low, high = cuts[0] - 1, cuts[-1]
-        good_side, bad_side = known.sides(high)
-        sure = status is not BisectionStatus.OPEN and known.mass(cuts) >= self._confidence
-        return BisectionResult(
+        good_side, bad_side = evidence.sides(high)
+        sure = status is not LineStatus.OPEN and evidence.mass(cuts) >= self._confidence
+        return LineResult(
             status,
-            self._ordered(self._at(low), self._at(high)) if sure and not known.unshown(cuts) else None,
-            self._suspects(cuts if sure else known.credible(self._confidence)),
+            self._ordered(self._at(low), self._at(high)) if sure and not evidence.unshown(cuts) else None,
+            self._suspects(cuts if sure else evidence.credible(self._confidence)),
             flaky=flaky,
-            confidence=known.mass(cuts),
+            confidence=evidence.mass(cuts),
             good_side=good_side,
             bad_side=bad_side,
             trusts_ends=self._noise.trusts_ends,
         )
 
-    def _status(self, cuts: range) -> BisectionStatus:
-        known = self._evidence
+    def _status(self, cuts: range) -> LineStatus:
+        evidence = self._evidence
         is_spent = len(self._verdicts) >= _MOST
-        ended = BisectionStatus.INCONCLUSIVE if is_spent else BisectionStatus.OPEN
-        if len(known.untestable) >= self._length:
-            return BisectionStatus.INCONCLUSIVE
-        if not known.every.bad:
-            is_enough = known.every.runs >= PASSES or is_spent or not cuts
-            return BisectionStatus.NO_FAILURE if is_enough else BisectionStatus.OPEN
-        if not cuts or known.posterior.none >= self._confidence:
+        ended = LineStatus.INCONCLUSIVE if is_spent else LineStatus.OPEN
+        if len(evidence.untestable) >= self._length:
+            return LineStatus.INCONCLUSIVE
+        if not evidence.every.bad:
+            is_enough = evidence.every.runs >= PASSES or is_spent or not cuts
+            return LineStatus.NO_FAILURE if is_enough else LineStatus.OPEN
+        if not cuts or evidence.posterior.none >= self._confidence:
             return self._nothing
-        if known.mass(cuts) < self._confidence:
+        if evidence.mass(cuts) < self._confidence:
             return ended
-        unshown = known.unshown(cuts)
+        unshown = evidence.unshown(cuts)
         if not unshown:
-            return self._something if len(cuts) == 1 else BisectionStatus.INCONCLUSIVE
-        is_lost = any(index in known.untestable or known.at(index).runs >= PASSES for index in unshown)
-        return BisectionStatus.INCONCLUSIVE if is_lost else ended
+            return self._something if len(cuts) == 1 else LineStatus.INCONCLUSIVE
+        is_lost = any(index in evidence.untestable or evidence.at(index).runs >= PASSES for index in unshown)
+        return LineStatus.INCONCLUSIVE if is_lost else ended
 
     def _worths(self) -> list[float]:
         """Bits per second of a run at each index, 0 where it can't be run.
@@ -451,16 +451,16 @@ class LineSearch:
         Whether there is a change matters only once its location would be known; until then every run informs about
         both. The expected value is low next to a skip, because untestable releases are often consecutive.
         """
-        known = self._evidence
-        if not known.every.bad:
-            first = next((i for i in reversed(range(known.length)) if i not in known.untestable), None)
-            return [float(i == first) for i in range(known.length)]
-        cuts = known.posterior.cuts
+        evidence = self._evidence
+        if not evidence.every.bad:
+            first = next((i for i in reversed(range(evidence.length)) if i not in evidence.untestable), None)
+            return [float(i == first) for i in range(evidence.length)]
+        cuts = evidence.posterior.cuts
         change = sum(cuts)
-        bits = known.posterior.information(of_place=change > 0.2 and max(cuts) < self._confidence * change)
-        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(known.length)]
+        bits = evidence.posterior.information(of_place=change > 0.2 and max(cuts) < self._confidence * change)
+        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(evidence.length)]
         return [
-            0.0 if i in known.untestable else (value + 1e-9) * known.chance_of_a_verdict(i) / seconds[i]
+            0.0 if i in evidence.untestable else (value + 1e-9) * evidence.chance_of_a_verdict(i) / seconds[i]
             for i, value in enumerate(bits)
         ]
 
@@ -470,14 +470,14 @@ class LineSearch:
         A further run at a position counts half, a third, and so on: it tells less before the others have ended. If a
         boundary is certain enough to be named, its sides come first if no run has confirmed them yet.
         """
-        known = self._evidence
+        evidence = self._evidence
         following: dict[int, int] = {}
-        for trial in (*self._verdicts, *self._asked, *running):
+        for trial in (*self._verdicts, *self._requested, *running):
             following[trial.position] = max(following.get(trial.position, 0), trial.attempt + 1)
         times = Counter(abs(trial.position - self._good) for trial in running)
-        cuts = known.likeliest
-        is_named = cuts and known.every.bad and known.mass(cuts) >= self._confidence
-        unshown = [index for index in known.unshown(cuts) if not times[index]] if is_named else []
+        cuts = evidence.likeliest
+        is_named = cuts and evidence.every.bad and evidence.mass(cuts) >= self._confidence
+        unshown = [index for index in evidence.unshown(cuts) if not times[index]] if is_named else []
         worths = self._worths()
         chosen = list(running)
         while len(chosen) < n:

@@ -30,7 +30,7 @@ _SMALL = 50  # changes in such a part
 
 
 @frozen
-class DeltaResult(Generic[H]):
+class NarrowingResult(Generic[H]):
     """The result so far: `minimal` is the smallest BAD set that the search has reached, all changes if there is none.
 
     `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
@@ -82,15 +82,14 @@ class Narrowing(Generic[H]):
         self._all = frozenset(changes)
         if not self._all or len(self._all) != len(changes):
             raise ValueError("narrowing needs at least one change, and each only once")
-        told = weights or {}
-        self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
+        self._weight = {change: max((weights or {}).get(change, 1.0), 1e-9) for change in changes}
         self._order = sorted(self._weight, key=lambda change: -self._weight[change])
         self._closed = closed
         self._parts = list(parts)
         self._complete = complete
         self._together = together
         self._leaves_out = leaves_out
-        self._told: dict[frozenset[H], Verdict] = {}
+        self._verdicts: dict[frozenset[H], Verdict] = {}
         self._cleared: set[H] = set()
         self._tried: dict[frozenset[H], frozenset[H]] = {}
         self._waiting: tuple[frozenset[H], ...] = ()
@@ -116,7 +115,7 @@ class Narrowing(Generic[H]):
         if candidate and candidate.isdisjoint(self._all):
             raise ValueError(f"unknown changes: {sorted(map(repr, candidate))}")
         if candidate and not candidate >= self._all:
-            record(self._told, candidate, verdict)
+            record(self._verdicts, candidate, verdict)
         if verdict is Verdict.GOOD:
             self._cleared |= candidate
         is_smaller = self._size(candidate) < self._size(self._start)
@@ -137,31 +136,31 @@ class Narrowing(Generic[H]):
         """Upper estimate of the runs left, if only one more change is needed."""
         if self.are_parts_left:
             return len(self._parts)
-        return 0 if self.done else 2 * len(self._held(self._told)).bit_length()
+        return 0 if self.done else 2 * len(self._smallest_bad(self._verdicts)).bit_length()
 
     @property
-    def result(self) -> DeltaResult[H]:
+    def result(self) -> NarrowingResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
         reached, done = self.reached, self.done
-        left = {change: self._told.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
+        left = {change: self._verdicts.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
         unproven = frozenset(change for change, verdict in left.items() if verdict is Verdict.SKIP)
         return evolve(reached, is_minimal=self._leaves_out and done, unproven=unproven)
 
     @property
-    def reached(self) -> DeltaResult[H]:
+    def reached(self) -> NarrowingResult[H]:
         """The result of a search that is stopped here; unlike `result`, it does not plan what would follow."""
-        return DeltaResult(
-            minimal=self._held(self._told),
+        return NarrowingResult(
+            minimal=self._smallest_bad(self._verdicts),
             is_minimal=False,
             unproven=frozenset(),
-            unresolved=sum(verdict is Verdict.SKIP for verdict in self._told.values()),
-            runs=len(self._told),
+            unresolved=sum(verdict is Verdict.SKIP for verdict in self._verdicts.values()),
+            runs=len(self._verdicts),
         )
 
-    def _held(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
+    def _smallest_bad(self, verdicts: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
         """The smallest BAD set."""
-        bad = (one for one, verdict in told.items() if verdict is Verdict.BAD)
-        return min(bad, key=lambda one: (self._size(one), len(one)), default=self._all)
+        bad = (candidate for candidate, verdict in verdicts.items() if verdict is Verdict.BAD)
+        return min(bad, key=lambda candidate: (self._size(candidate), len(candidate)), default=self._all)
 
     def _size(self, candidate: frozenset[H]) -> int:
         """The number of changes that are searched in a set."""
@@ -171,100 +170,106 @@ class Narrowing(Generic[H]):
 
     def _next_parts(self, n: int) -> tuple[frozenset[H], ...]:
         if self._parts and len(self._waiting) < n:
-            self._waiting = self._found(n)
+            self._waiting = self._parts_to_try(n)
         return self._waiting[:n]
 
-    def _found(self, n: int) -> tuple[frozenset[H], ...]:
+    def _parts_to_try(self, n: int) -> tuple[frozenset[H], ...]:
         """The next parts; those that are not worth a run are dropped."""
-        held = self._held(self._told)
-        found: dict[frozenset[H], None] = {}
-        if held != self._all:
-            self._parts = self._telling_most(held)
+        smallest = self._smallest_bad(self._verdicts)
+        candidates: dict[frozenset[H], None] = {}
+        if smallest != self._all:
+            self._parts = self._most_informative(smallest)
         elif not self._together:
-            found = dict.fromkeys(self._joined())
+            candidates = dict.fromkeys(self._joined())
         position = 0
-        while position < len(self._parts) and len(found) < n:
-            candidate = self._candidate(self._parts[position], held)
+        while position < len(self._parts) and len(candidates) < n:
+            candidate = self._candidate(self._parts[position], smallest)
             if candidate is None:
                 del self._parts[position]
                 continue
-            found[candidate] = None
+            candidates[candidate] = None
             position += 1
-        return tuple(found)
+        return tuple(candidates)
 
     def _joined(self) -> Iterator[frozenset[H]]:
         """The next union of parts that were GOOD alone, if one is due."""
         parts = set(self._tried.values())
-        ran = [one for one, seen in self._told.items() if seen is Verdict.GOOD and one in parts and len(one) <= _SMALL]
+        ran = [
+            candidate
+            for candidate, verdict in self._verdicts.items()
+            if verdict is Verdict.GOOD and candidate in parts and len(candidate) <= _SMALL
+        ]
         count = _JOINED
         while count <= len(ran):
             union = frozenset[H]().union(*ran[:count])
-            if union not in self._told:
+            if union not in self._verdicts:
                 yield union
                 return
             count *= 2
 
-    def _candidate(self, part: frozenset[H], held: frozenset[H]) -> frozenset[H] | None:
+    def _candidate(self, part: frozenset[H], smallest: frozenset[H]) -> frozenset[H] | None:
         """The set to try for a part, None if it is not worth a run."""
         if part <= self._cleared:
             return None
         candidate = self._tried[part] = self._complete(part)
-        return None if candidate in self._told or self._size(candidate) >= self._size(held) else candidate
+        return None if candidate in self._verdicts or self._size(candidate) >= self._size(smallest) else candidate
 
-    def _telling_most(self, held: frozenset[H]) -> list[frozenset[H]]:
+    def _most_informative(self, smallest: frozenset[H]) -> list[frozenset[H]]:
         """The parts inside a set that is enough, those first whose verdict tells most about the rest."""
-        left = {change: self._weight[change] for change in (held & self._all) - self._cleared}
+        left = {change: self._weight[change] for change in (smallest & self._all) - self._cleared}
         total = sum(left.values()) or 1.0
-        told = {
-            part: entropy(sum(left.get(change, 0.0) for change in part) / total) for part in self._parts if part < held
+        bits = {
+            part: entropy(sum(left.get(change, 0.0) for change in part) / total)
+            for part in self._parts
+            if part < smallest
         }
-        return sorted(told, key=lambda part: -told[part])
+        return sorted(bits, key=lambda part: -bits[part])
 
     # -- sets
 
     def _next_sets(self, n: int) -> tuple[frozenset[H], ...]:
         if n not in self._planned:
             first = self._plan({})
-            more = foresee(n - 1, plan=self._plan, asked=first) if first and n > 1 else ()
-            self._planned[n] = (*first, *more)
+            following = foresee(n - 1, plan=self._plan, requested=first) if first and n > 1 else ()
+            self._planned[n] = (*first, *following)
         return self._planned[n]
 
     def _plan(self, supposed: Mapping[frozenset[H], Verdict]) -> tuple[frozenset[H], ...]:
         """The set to try next if these verdicts are added to the known ones, none if the search is done then."""
-        told = {**self._told, **supposed}
-        wanted = self._galloped(told)
+        verdicts = {**self._verdicts, **supposed}
+        wanted = self._galloped(verdicts)
         if wanted is not None:
             self._prefixes.add(wanted)
         elif self._leaves_out:
-            lesser = self._lesser(self._held(told))
-            wanted = next((rest for _, rest in lesser if rest and rest not in told), None)
+            lesser = self._lesser(self._smallest_bad(verdicts))
+            wanted = next((rest for _, rest in lesser if rest and rest not in verdicts), None)
         return () if wanted is None else (wanted,)
 
-    def _galloped(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
+    def _galloped(self, verdicts: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The next set of the search for the necessary changes in `_start`, None if it ended."""
 
-        cleared = [candidate for candidate, verdict in told.items() if verdict is Verdict.GOOD]
+        cleared = [candidate for candidate, verdict in verdicts.items() if verdict is Verdict.GOOD]
 
-        def seen(candidate: frozenset[H]) -> Verdict | None:
+        def verdict_of(candidate: frozenset[H]) -> Verdict | None:
             """The verdict of a set, None if it has to be run: what is part of a GOOD set is not enough."""
             if self._size(candidate) >= self._size(self._start):
                 return Verdict.BAD
-            if candidate in told:
-                return told[candidate]
+            if candidate in verdicts:
+                return verdicts[candidate]
             return Verdict.GOOD if any(candidate < other for other in cleared) else None
 
         late = self._never_judged()
         order = [change for change in self._order if change in self._start and change not in late]
         judged = self._closed(frozenset(order))
-        if judged and seen(judged) is None:
+        if judged and verdict_of(judged) is None:
             return judged
-        if seen(judged) is not Verdict.BAD:
+        if verdict_of(judged) is not Verdict.BAD:
             order += [change for change in self._order if change in self._start and change in late]
         needed: frozenset[H] = frozenset()
         while order:
             if needed:
                 alone = self._closed(needed)
-                verdict = seen(alone)
+                verdict = verdict_of(alone)
                 if verdict is None:
                     return alone
                 if verdict is Verdict.BAD:
@@ -275,7 +280,7 @@ class Narrowing(Generic[H]):
                 is_galloping = not self._tried and enough == len(order) and 2 * max(below, 1) < enough
                 length = max(2 * below, 1) if is_galloping else (below + enough) // 2
                 candidate = self._closed(needed.union(order[:length]))
-                verdict = seen(candidate)
+                verdict = verdict_of(candidate)
                 if verdict is None:
                     return candidate
                 below, enough = (below, length) if verdict is Verdict.BAD else (length, enough)
@@ -286,22 +291,24 @@ class Narrowing(Generic[H]):
     def _never_judged(self) -> frozenset[H]:
         """The changes that could not be judged alone, and were in no set that could; none if they need each other."""
         alone = {part: candidate for part, candidate in self._tried.items() if len(part) == 1}
-        skipped = [part for part, candidate in alone.items() if self._told.get(candidate, Verdict.SKIP) is Verdict.SKIP]
+        skipped = [
+            part for part, candidate in alone.items() if self._verdicts.get(candidate, Verdict.SKIP) is Verdict.SKIP
+        ]
         return frozenset() if self._together else frozenset[H]().union(*skipped) - self._cleared
 
-    def _lesser(self, held: frozenset[H]) -> Iterator[tuple[H, frozenset[H]]]:
+    def _lesser(self, smallest: frozenset[H]) -> Iterator[tuple[H, frozenset[H]]]:
         """Each change of a set, with the largest set that works without it; only sets that no other one contains."""
-        searched = held & self._all
+        searched = smallest & self._all
         needs = {change: self._closed(frozenset({change})) for change in searched} if len(searched) > 1 else {}
-        found: dict[H, frozenset[H]] = {}
+        without: dict[H, frozenset[H]] = {}
         for change in self._order:
             if change in needs:
                 rest = frozenset(other for other in needs if change not in needs[other])
                 closed = self._closed(rest) if rest else rest
                 if change not in closed and self._size(closed) < len(searched):
-                    found[change] = closed
-        for change, closed in found.items():
-            if not any(closed < other for other in found.values()):
+                    without[change] = closed
+        for change, closed in without.items():
+            if not any(closed < other for other in without.values()):
                 yield change, closed
 
 

@@ -50,22 +50,22 @@ class Measurements:
 
     def __init__(self, number: Callable[[Trial], float | None]) -> None:
         self._number = number
-        self._told: dict[Trial, Verdict] = {}
+        self._verdicts: dict[Trial, Verdict] = {}
         self._boundary: tuple[int, int] | None = None
         self._before: frozenset[Trial] = frozenset()
 
     def tell(self, trial: Trial, verdict: Verdict) -> None:
         """Record a run."""
-        self._told[trial] = verdict
+        self._verdicts[trial] = verdict
 
     def name(self, boundary: tuple[int, int] | None) -> None:
         """Set the boundary that the runs so far name, None if none. If it changed, all of them count as made before."""
         if boundary != self._boundary:
-            self._boundary, self._before = boundary, frozenset(self._told)
+            self._boundary, self._before = boundary, frozenset(self._verdicts)
 
     def effect(self, good: int, bad: int) -> Effect | None:
         """How much the number differs between two positions; None if a number is missing or not finite."""
-        every = self._effect(good, bad, self._told, _NO_INTERVAL)
+        every = self._effect(good, bad, self._verdicts, _NO_INTERVAL)
         if every is None or every.is_clear:
             return every
         fresh = self._effect(good, bad, self._fresh, CONFIDENCE)
@@ -73,11 +73,11 @@ class Measurements:
 
     def between(self, good: range, bad: range) -> Effect | None:
         """How much the number differs between all runs at some positions and at others; None as in `effect`."""
-        return effect_of(self._numbers(good, self._told), self._numbers(bad, self._told), CONFIDENCE)
+        return effect_of(self._numbers(good, self._verdicts), self._numbers(bad, self._verdicts), CONFIDENCE)
 
     def missing(self, good: int, bad: int) -> tuple[int, int]:
         """How many more runs the two positions need; (0, 0) if the numbers differ clearly or never will."""
-        every, effect = self._effect(good, bad, self._told, _NO_INTERVAL), self.effect(good, bad)
+        every, effect = self._effect(good, bad, self._verdicts, _NO_INTERVAL), self.effect(good, bad)
         if every is None or effect is None or effect.is_clear:
             return 0, 0
         few = max(0, FEWEST - every.good_runs), max(0, FEWEST - every.bad_runs)
@@ -89,12 +89,12 @@ class Measurements:
         runs = [len(self._numbers(range(at, at + 1), fresh)) for at in (good, bad)]
         wanted = _ENOUGH if min(runs) < _ENOUGH else _MOST  # a test after every run would mistake noise for a result
         lost = [sum(trial.position == at for trial in fresh) >= _MOST + _LOST for at in (good, bad)]
-        more = [0 if over else max(0, wanted - there) for there, over in zip(runs, lost, strict=True)]
-        return more[0], more[1]
+        missing = [0 if over else max(0, wanted - ran) for ran, over in zip(runs, lost, strict=True)]
+        return missing[0], missing[1]
 
     @property
     def _fresh(self) -> Collection[Trial]:
-        return [trial for trial in self._told if trial not in self._before]
+        return [trial for trial in self._verdicts if trial not in self._before]
 
     def _effect(self, good: int, bad: int, trials: Collection[Trial], confidence: float) -> Effect | None:
         of_good, of_bad = (self._numbers(range(at, at + 1), trials) for at in (good, bad))
@@ -102,7 +102,7 @@ class Measurements:
 
     def _numbers(self, positions: range, trials: Collection[Trial]) -> list[float]:
         """The numbers of the judged trials at some positions."""
-        judged = (t for t in trials if t.position in positions and self._told[t] is not Verdict.SKIP)
+        judged = (t for t in trials if t.position in positions and self._verdicts[t] is not Verdict.SKIP)
         return [number for number in map(self._number, judged) if number is not None]
 
 
@@ -176,7 +176,7 @@ _NEAR = 20.0  # two runs are enough if they are this many times nearer to each o
 class ByNumber:
     """Search over the positions of another search, each run until its side of the bound is clear (see `Readings`).
 
-    Its candidates are `Trial`s, and the wrapped search is told one verdict for each position. A position whose first
+    Its candidates are `Trial`s, and the wrapped search gets one verdict for each position. A position whose first
     run has no number gets the verdict of that run.
     `reading` returns the number of a recorded run, None if the run was judged by something else.
     """
@@ -184,26 +184,26 @@ class ByNumber:
     def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:
         self._search = search
         self._reading = reading
-        self._told: dict[Trial, Verdict] = {}
+        self._verdicts: dict[Trial, Verdict] = {}
         self._settled: dict[int, Verdict] = {}
-        self._asked: tuple[Trial, ...] = ()
+        self._requested: tuple[Trial, ...] = ()
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n runs to make now; earlier requests that still matter come first."""
         missing = [trial for position in self._search.ask(n) for trial in self._missing(position)]
-        still = [trial for trial in self._asked if trial in missing]
+        still = [trial for trial in self._requested if trial in missing]
         wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        self._requested = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
         """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
         fresh = (Trial(position) for position in self._search.foresee(n))
-        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
+        return tuple(trial for trial in fresh if trial not in self._verdicts and trial not in self._requested)
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
-        record(self._told, candidate, verdict)
+        record(self._verdicts, candidate, verdict)
         position = candidate.position
         if position not in self._settled and (settled := self._side(position)) is not None:
             self._search.tell(position, settled)
@@ -220,11 +220,11 @@ class ByNumber:
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, if the number of each position is the same in every run."""
-        return self._search.remaining() * (2 if any(map(self._reading, self._told)) else 1)
+        return self._search.remaining() * (2 if any(map(self._reading, self._verdicts)) else 1)
 
     def _side(self, position: int) -> Verdict | None:
         """The verdict of a position, None while runs are missing."""
-        first = self._told.get(Trial(position))
+        first = self._verdicts.get(Trial(position))
         if first is None:
             return None
         if first is Verdict.SKIP or self._reading(Trial(position)) is None:
@@ -236,17 +236,17 @@ class ByNumber:
 
     def _missing(self, position: int) -> tuple[Trial, ...]:
         """The runs of a position that are needed and have no verdict yet."""
-        told = [trial for trial in self._told if trial.position == position]
-        if not told:
+        trials = [trial for trial in self._verdicts if trial.position == position]
+        if not trials:
             return (Trial(position),)
-        lost = sum(self._told[trial] is Verdict.SKIP or self._reading(trial) is None for trial in told)
-        if position in self._settled or lost == len(told) or lost > _LOST:
+        lost = sum(self._verdicts[trial] is Verdict.SKIP or self._reading(trial) is None for trial in trials)
+        if position in self._settled or lost == len(trials) or lost > _LOST:
             return ()
         wanted = self._readings(position).wanted + lost
-        return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._told)
+        return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._verdicts)
 
     def _readings(self, position: int) -> Readings:
-        trials = sorted(trial for trial in self._told if trial.position == position)
+        trials = sorted(trial for trial in self._verdicts if trial.position == position)
         return readings_of([r for trial in trials if (r := self._reading(trial)) is not None])
 
 
@@ -292,9 +292,9 @@ def readings_of(readings: Sequence[Reading]) -> Readings:
     if not readings:
         raise ValueError("there is no run")
     for look in _LOOKS:
-        seen = readings[:look]
-        verdict = _side(seen) if len(seen) == look else None
-        if verdict is not None or len(seen) < look:
+        first = readings[:look]
+        verdict = _side(first) if len(first) == look else None
+        if verdict is not None or len(first) < look:
             return _summed(readings, verdict, len(readings) if verdict is not None else look)
     return _summed(readings, None, len(readings))
 

@@ -137,9 +137,9 @@ def _good_side(prior: Prior, good: Counts) -> _Side:
     scale, like = _likelihood(good.bad, good.runs)
     weights, moments = list[float](), list[float]()
     for kind in prior.kinds:
-        here = [*map(mul, kind.good[:-1], like)]
-        weights += [0.0, *accumulate(here)]
-        moments += [0.0, *accumulate(map(mul, here, RATES))]
+        joint = [*map(mul, kind.good[:-1], like)]
+        weights += [0.0, *accumulate(joint)]
+        moments += [0.0, *accumulate(map(mul, joint, RATES))]
     return scale, weights, moments
 
 
@@ -149,9 +149,9 @@ def _bad_side(prior: Prior, bad: Counts) -> _Side:
     scale, like = _likelihood(bad.bad, bad.runs)
     weights, moments = list[float](), list[float]()
     for share, kind in _shares(prior):
-        here = [share * weight * value for weight, value in zip(kind.bad, like, strict=True)]
-        weights += here
-        moments += map(mul, here, RATES)
+        joint = [share * weight * value for weight, value in zip(kind.bad, like, strict=True)]
+        weights += joint
+        moments += map(mul, joint, RATES)
     return scale, weights, moments
 
 

@@ -50,9 +50,9 @@ class Search(Protocol[C]):
         """Upper estimate of the runs left, if they run one at a time and none is skipped."""
 
 
-def record(told: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
-    """Add a verdict to `told`. Raises ValueError if the candidate has a different one already."""
-    before = told.setdefault(candidate, verdict)
+def record(verdicts: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
+    """Add a verdict to `verdicts`. Raises ValueError if the candidate has a different one already."""
+    before = verdicts.setdefault(candidate, verdict)
     if before is not verdict:
         raise ValueError(f"{candidate!r} was told {before.value} before, and now {verdict.value}")
 
@@ -72,7 +72,7 @@ class Trial:
     attempt: int = field(default=0, validator=validators.ge(0))
 
 
-class BisectionStatus(enum.StrEnum):
+class LineStatus(enum.StrEnum):
     """How a search over a line ended."""
 
     OPEN = "open"  # not ended yet
@@ -87,15 +87,15 @@ class BisectionStatus(enum.StrEnum):
 
 @frozen
 class MovedEnd:
-    """The good or bad end (`end`), moved inward from `asked` to `used` because it could not be tested."""
+    """The good or bad end (`end`), moved inward from `given` to `used` because it could not be tested."""
 
     end: Verdict
-    asked: int
+    given: int
     used: int
 
 
 @frozen
-class BisectionResult:
+class LineResult:
     """What is known, final once `status` is not OPEN. Positions are numbered from 0, the oldest.
 
     `boundary` has the older and the newer side of the change, as soon as both have run. `suspects` are the positions
@@ -105,7 +105,7 @@ class BisectionResult:
     bug is recognised by a number. `trusts_ends`: the confidence holds only if the ends are as the user says.
     """
 
-    status: BisectionStatus
+    status: LineStatus
     boundary: tuple[int, int] | None = None
     suspects: tuple[int, ...] = ()
     moved_ends: tuple[MovedEnd, ...] = ()
@@ -146,59 +146,59 @@ class Grid:
         if count < 0:
             raise ValueError("a grid can't have fewer than no positions")
         self._count = count
-        self._told: dict[int, Verdict] = {}
+        self._verdicts: dict[int, Verdict] = {}
 
     def ask(self, n: int = 1) -> tuple[int, ...]:
         """The first n positions without a verdict."""
-        return self._untold()[: max(n, 0)]
+        return self._untried()[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[int, ...]:
         """The n positions without a verdict after the first one."""
-        return self._untold()[1 : 1 + max(n, 0)]
+        return self._untried()[1 : 1 + max(n, 0)]
 
     def tell(self, candidate: int, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict."""
         if not 0 <= candidate < self._count:
             raise ValueError(f"position {candidate} is not in a grid of {self._count}")
-        record(self._told, candidate, verdict)
+        record(self._verdicts, candidate, verdict)
 
     @property
     def done(self) -> bool:
         """Whether every position has a verdict."""
-        return len(self._told) == self._count
+        return len(self._verdicts) == self._count
 
     def remaining(self) -> int:
         """The number of positions without a verdict."""
-        return self._count - len(self._told)
+        return self._count - len(self._verdicts)
 
     @property
     def result(self) -> dict[int, Verdict]:
         """The recorded verdicts, by position."""
-        return dict(sorted(self._told.items()))
+        return dict(sorted(self._verdicts.items()))
 
     @property
     def states(self) -> tuple[PositionState, ...]:
         """The state of every position, for display."""
-        return tuple(state_of(self._told.get(position), matters=True) for position in range(self._count))
+        return tuple(state_of(self._verdicts.get(position), matters=True) for position in range(self._count))
 
-    def _untold(self) -> tuple[int, ...]:
-        return tuple(position for position in range(self._count) if position not in self._told)
+    def _untried(self) -> tuple[int, ...]:
+        return tuple(position for position in range(self._count) if position not in self._verdicts)
 
 
-def foresee(n: int, *, plan: Callable[[Mapping[C, Verdict]], tuple[C, ...]], asked: Collection[C]) -> tuple[C, ...]:
-    """Up to n candidates that may follow the `asked` ones, those that need the fewest further verdicts first.
+def foresee(n: int, *, plan: Callable[[Mapping[C, Verdict]], tuple[C, ...]], requested: Collection[C]) -> tuple[C, ...]:
+    """Up to n candidates that may follow the `requested` ones, those that need the fewest further verdicts first.
 
     `plan` returns what the search requests if the given verdicts are added to the recorded ones, nothing if it is then
     done. The first request of each plan is supposed to be bad or good, in a small multiple of n steps, so the result
     may be shorter than n.
     """
-    found: dict[C, None] = {}
+    following: dict[C, None] = {}
     paths: deque[dict[C, Verdict]] = deque([{}])
-    for _ in range(8 * n + 4 * len(asked) + 16):
-        if not paths or len(found) >= n:
+    for _ in range(8 * n + 4 * len(requested) + 16):
+        if not paths or len(following) >= n:
             break
         supposed = paths.popleft()
         wanted = plan(supposed)
-        found |= dict.fromkeys(candidate for candidate in wanted if candidate not in asked)
+        following |= dict.fromkeys(candidate for candidate in wanted if candidate not in requested)
         paths += [{**supposed, wanted[0]: verdict} for verdict in (Verdict.BAD, Verdict.GOOD) if wanted]
-    return tuple(found)[: max(n, 0)]
+    return tuple(following)[: max(n, 0)]

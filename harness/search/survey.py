@@ -139,9 +139,9 @@ def cut(gaps: Sequence[range], n: int) -> list[int]:
     return sorted(chosen, key=lambda p: (abs(2 * p - centre), p))
 
 
-def cut_around(positions: Collection[int], kept: Iterable[int], n: int) -> list[int]:
-    """The `kept` ones among the positions, then points that divide the gaps between them; up to n in total."""
-    staying = [p for p in kept if p in positions][:n]
+def cut_around(positions: Collection[int], preferred: Iterable[int], n: int) -> list[int]:
+    """The `preferred` positions among these, then points that divide the gaps between them; up to n in total."""
+    staying = [p for p in preferred if p in positions][:n]
     return staying + cut(gaps_of(set(positions).difference(staying)), n - len(staying))
 
 

@@ -41,26 +41,26 @@ class CoarseGrid:
             raise ValueError("a scan needs at least one position and a max_gap of at least 1")
         self._count = count
         self._stride = max_gap
-        self._told: dict[int, Verdict] = {}
-        self._asked: tuple[int, ...] = ()
+        self._verdicts: dict[int, Verdict] = {}
+        self._requested: tuple[int, ...] = ()
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n first runs to make now: those requested before, the two ends, then points that narrow the gaps."""
-        waiting = [position for position in self._asked if position not in self._told]
+        waiting = [position for position in self._requested if position not in self._verdicts]
         while len(waiting) < n and (points := self._points(waiting)):
             waiting += points[: n - len(waiting)]
-        self._asked = tuple(waiting)
+        self._requested = tuple(waiting)
         return tuple(map(Trial, waiting[: max(n, 0)]))
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
         """Up to n first runs that may be requested next."""
-        return tuple(map(Trial, self._points(self._asked)[: max(n, 0)]))
+        return tuple(map(Trial, self._points(self._requested)[: max(n, 0)]))
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict on a position. Raises ValueError for an unknown one, or a second, different verdict."""
         if candidate.position >= self._count:
             raise ValueError(f"position {candidate.position} is not between 0 and {self._count - 1}")
-        record(self._told, candidate.position, verdict)
+        record(self._verdicts, candidate.position, verdict)
 
     @property
     def done(self) -> bool:
@@ -69,14 +69,14 @@ class CoarseGrid:
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, with those between its points if the verdict changed at each of them."""
-        each = (self._stride - 1).bit_length()
+        per_gap = (self._stride - 1).bit_length()
         points = self._points()
         points += self._points(points)  # those between the ends
-        return min(self._count - len(self._told), len(points) + (len(points) + 1) * each) if points else 0
+        return min(self._count - len(self._verdicts), len(points) + (len(points) + 1) * per_gap) if points else 0
 
     def _points(self, running: Iterable[int] = ()) -> list[int]:
         """The positions to run. A running one counts as tried, whatever its verdict will be."""
-        tried = {*self._told, *running}
+        tried = {*self._verdicts, *running}
         ends = [position for position in (self._count - 1, 0) if position not in tried]
         gaps = gaps_of(position for position in range(self._count) if position not in tried)
         return list(dict.fromkeys(ends)) or [point for gap in gaps for point in self._cuts(gap)]
@@ -88,7 +88,7 @@ class CoarseGrid:
         of it.
         """
         widest = self._stride - 1
-        if len(gap) <= widest and Verdict.SKIP in (self._told.get(gap.start - 1), self._told.get(gap.stop)):
+        if len(gap) <= widest and Verdict.SKIP in (self._verdicts.get(gap.start - 1), self._verdicts.get(gap.stop)):
             widest //= 2
         return cut_gap(gap, -(-(len(gap) + 1) // (widest + 1)) - 1)
 
@@ -102,12 +102,12 @@ def stride_for(count: int) -> int:
     """
     costs = {1 << k: (-(-(count - 1) // (1 << k)) + 1, k) for k in range(max(count - 1, 1).bit_length())}
     for changes in (4, 2):
-        fitting = [s for s, (scan, each) in costs.items() if 3 * (scan + changes * each) < count]
+        fitting = [s for s, (scan, per_change) in costs.items() if 3 * (scan + changes * per_change) < count]
         if fitting:
             return min(fitting)
     cheapest = min(costs, key=lambda s: (costs[s][0] + 2 * costs[s][1], s))
-    scan, each = costs[cheapest]
-    return 1 if 2 * (scan + 2 * each) > count else cheapest
+    scan, per_change = costs[cheapest]
+    return 1 if 2 * (scan + 2 * per_change) > count else cheapest
 
 
 @frozen
@@ -157,21 +157,21 @@ class Scan:
         self._runs: dict[Trial, Verdict] = {}
         self._counts: dict[int, Counter[Verdict]] = {}
         self._lines: dict[tuple[range, bool, bool], tuple[LineSearch, list[Trial]]] = {}
-        self._asked: tuple[Trial, ...] = ()
+        self._requested: tuple[Trial, ...] = ()
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n runs to make now; earlier requests that still matter come first."""
         needed = self._needed(n)
-        still = [trial for trial in self._asked if trial in needed]
+        still = [trial for trial in self._requested if trial in needed]
         wanted = tuple(dict.fromkeys((*still, *needed)))[: max(n, 0)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        self._requested = tuple(dict.fromkeys((*still, *wanted)))
         return wanted
 
     def foresee(self, n: int) -> tuple[Trial, ...]:
         """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
         searches = [search for search in self._searches if not search.done]
         likely = (trial for search in searches for trial in search.foresee(n))
-        return tuple(islice((trial for trial in likely if trial not in self._asked), max(n, 0)))
+        return tuple(islice((trial for trial in likely if trial not in self._requested), max(n, 0)))
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of a run. Raises ValueError for an unknown position or a second, different verdict."""
@@ -252,7 +252,9 @@ class Scan:
         """The numbers of a position; None if its first run was judged by something else."""
         trials = sorted(trial for trial in self._runs if trial.position == position)
         readings = [self._reading(trial) for trial in trials]
-        return readings_of([one for one in readings if one is not None]) if readings and readings[0] else None
+        return (
+            readings_of([reading for reading in readings if reading is not None]) if readings and readings[0] else None
+        )
 
     @property
     def _again(self) -> list[Trial]:

@@ -18,7 +18,7 @@ from harness.matrix.table import tables
 from harness.model import Judgement, Observation, Outcome
 from harness.model.text import counted, in_environment, listed
 from harness.model.verdict import runs_of
-from harness.report.commands import asked_for
+from harness.report.commands import required_names
 from harness.terminal.console import (
     STYLE,
     Console,
@@ -68,7 +68,9 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
     names = ["report"] * len(reports)
     if len(reports) == len(answer.culprits) > 1:
-        names = [f"report on {one.package} {one.boundary.ends[1] or ''}".rstrip() for one in answer.culprits]
+        names = [
+            f"report on {culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits
+        ]
     rows += zip(names, reports, strict=True)
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
@@ -100,7 +102,7 @@ def print_observation(console: Console, observation: Observation, judgement: Jud
         table.add_row("detail", observation.detail)
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
-        named = asked_for(observation.requirements)
+        named = required_names(observation.requirements)
         pins = {pin.name: pin for pin in (*observation.lock.pins, *observation.installed)}
         shown = [f"{pin.name} {pin.version}" for name, pin in pins.items() if name in named]
         table.add_row("python", observation.lock.python)
@@ -163,33 +165,33 @@ _NOT_RUN = "-"
 _WIDEST = 10_000
 
 
-def print_table(console: Console, standings: Sequence[CellResult], meant: Collection[str] | None = None) -> None:
+def print_table(console: Console, results: Sequence[CellResult], names: Collection[str] | None = None) -> None:
     """Print a table: the longest axis is vertical, the other varying axes horizontal; "-" is a cell that never ran.
 
-    `meant` are the names of the cells to show (None: all).
+    `names` are those of the cells to show (None: all).
     """
-    shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
-    for one in tables([standing.cell for standing in standings], shown):
-        if one.title:
-            console.print(Text(f"\n{one.title}", style="bold"))
+    shown = [i for i, result in enumerate(results) if names is None or result.cell.name in names]
+    for part in tables([result.cell for result in results], shown):
+        if part.title:
+            console.print(Text(f"\n{part.title}", style="bold"))
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(Text(one.down), no_wrap=True)
-        for column in one.columns:
+        table.add_column(Text(part.down), no_wrap=True)
+        for column in part.columns:
             table.add_column(Text(column or "verdict"))
-        for row, places in one.rows:
-            table.add_row(Text(row), *(_place(place, standings) for place in places))
+        for row, places in part.rows:
+            table.add_row(Text(row), *(_place(place, results) for place in places))
         if not console.is_terminal:  # a log has no width, so nothing needs to be cut
             options = console.options.update(max_width=_WIDEST)
             console.width = max(console.width, console.measure(table, options=options).maximum)
         console.print(table)
 
 
-def _place(place: Sequence[tuple[int, str]], standings: Sequence[CellResult]) -> Text:
+def _place(place: Sequence[tuple[int, str]], results: Sequence[CellResult]) -> Text:
     """The verdicts at one place; several are distinguished by how they differ."""
     text = Text()
     for position, what in place:
         text.append(", " if text else "")
-        verdict = standings[position].verdict
+        verdict = results[position].verdict
         text.append(verdict.word if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
         text.append(f" ({what})" if what else "", style="dim")
     return text

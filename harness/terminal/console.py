@@ -85,19 +85,19 @@ def print_text(console: rich.console.Console, text: Text | str, style: str = "",
     The other lines are indented as the first one is, and by `hang` columns more. A word that is too long, such as a
     path, has a line of its own.
     """
-    told = text if isinstance(text, Text) else Text(text, style)
+    text = text if isinstance(text, Text) else Text(text, style)
     if not console.is_terminal:
-        console.print(told, soft_wrap=True)
+        console.print(text, soft_wrap=True)
         return
-    indent = len(told.plain) - len(told.plain.lstrip()) + hang
+    indent = len(text.plain) - len(text.plain.lstrip()) + hang
     cuts, used = [], 0
-    for word in re.finditer(r"\S+\s*", told.plain):
+    for word in re.finditer(r"\S+\s*", text.plain):
         width = cell_len(word[0].rstrip())
         if used > indent and used + width > console.width:
             cuts.append(word.start())
             used = indent
-        used = cell_len(told.plain[: word.end()]) if not cuts else used + cell_len(word[0])
-    for number, line in enumerate(told.divide(cuts)):
+        used = cell_len(text.plain[: word.end()]) if not cuts else used + cell_len(word[0])
+    for number, line in enumerate(text.divide(cuts)):
         line.rstrip()
         console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
 

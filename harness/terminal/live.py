@@ -119,7 +119,7 @@ class LiveView(PlainView):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._left = ""
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._busy: dict[str, str] = {}
         self._progress = Progress()
         self._live = Live(console=console, get_renderable=self._render, auto_refresh=False, transient=True)
@@ -144,7 +144,7 @@ class LiveView(PlainView):
         match event:
             case Preparing(label):
                 self._end_steps()
-                self._asked.add(label)
+                self._requested.add(label)
                 self._busy[label] = "resolving and installing"
             case Started(label):
                 self._busy[label] = "running"
@@ -154,7 +154,7 @@ class LiveView(PlainView):
     def _begin(self, progress: Progress) -> None:
         self.end()
         self._busy.clear()
-        self._asked.clear()
+        self._requested.clear()
         self._progress = progress
         self._left = what_is_left(progress, self._clock)
         if not self._live.is_started:
@@ -174,11 +174,11 @@ class LiveView(PlainView):
 
     def _end(self, label: str) -> None:
         self._busy.pop(label, None)
-        self._asked.discard(label)
+        self._requested.discard(label)
 
     def _end_steps(self) -> None:
-        """End what was started without being asked for: preparing a process, tracing both sides."""
-        for label in set(self._busy) - self._asked:
+        """End what was started without a request: preparing a process, tracing both sides."""
+        for label in set(self._busy) - self._requested:
             del self._busy[label]
 
     def _draw(self) -> None:
@@ -255,7 +255,7 @@ class Repeats:
         """One line for each candidate that was repeated and not printed yet."""
         for name in list(self._open):
             runs = self._runs[name]
-            worst = next(one for one in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP) if runs[one])
+            worst = next(verdict for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP) if runs[verdict])
             yield Text.assemble(
                 (f"{worst.word:<{_WORD}}", f"bold {STYLE[worst]}"),
                 (f"  {name:<{_LABEL}}", "bold"),
@@ -285,13 +285,13 @@ class Answered:
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
-        self._told: set[tuple[str, str, str]] = set()
+        self._shown: set[tuple[str, str, str]] = set()
 
     def is_news(self, event: Judged) -> bool:
-        """Whether nothing like it was told: several failures ask for the same candidates, with the same verdicts."""
-        told = (event.observation.key, event.label, event.judgement.word)
-        is_news = event.is_proof or not event.cached or told not in self._told
-        self._told.add(told)
+        """Whether nothing like it was printed: several failures ask for the same candidates, with the same verdicts."""
+        key = (event.observation.key, event.label, event.judgement.word)
+        is_news = event.is_proof or not event.cached or key not in self._shown
+        self._shown.add(key)
         return is_news
 
     def by(self, event: Judged) -> str:

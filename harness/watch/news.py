@@ -51,8 +51,8 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
     causes = changed_causes(night, past)
     older = [cause for cause in causes if cause.first_seen != night.start and cause.last_seen == night.start]
 
-    def lines(standing: CellStatus) -> list[str]:
-        return [f"{cell.name}: {cell.reason}" for cell in night.cells if cell.standing is standing and is_news(cell)]
+    def lines(status: CellStatus) -> list[str]:
+        return [f"{cell.name}: {cell.reason}" for cell in night.cells if cell.standing is status and is_news(cell)]
 
     def is_news(cell: CellState) -> bool:
         was = before.get(cell.name)
@@ -86,11 +86,11 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
 def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
-    standings = {cell.standing for cell in night.cells}
+    statuses = {cell.standing for cell in night.cells}
     if night.matrix not in past.last:
-        compared = bool(changed_causes(night, past)) or CellStatus.TURNED in standings
+        compared = bool(changed_causes(night, past)) or CellStatus.TURNED in statuses
         lead = "first night; " if compared else "first night, so there is nothing to compare with; "
-        if CellStatus.BEFORE in standings:
+        if CellStatus.BEFORE in statuses:
             lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
@@ -134,7 +134,7 @@ def _fixed(cause: Cause, start: str) -> str:
 
 def _counts(night: Night) -> str:
     counts = Counter(cell.standing for cell in night.cells)
-    return ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing])
+    return ", ".join(f"{counts[status]} {status.value}" for status in CellStatus if counts[status])
 
 
 def write_page(store: Store, private: Private) -> Path:

@@ -18,14 +18,14 @@ from attrs import evolve, frozen
 
 from harness.atomic import write_whole
 from harness.bisection.answer import Answer, Status
-from harness.bisection.ask import ask_inquiry
-from harness.bisection.flow import worlds_of
+from harness.bisection.ask import answer_question
+from harness.bisection.flow import snapshots_of
 from harness.bisection.sections import sections_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
 from harness.model.text import listed
-from harness.question.question import End, EndKind, QuestionKind
+from harness.question.request import End, EndKind, QuestionKind
 from harness.redact import redacted
 from harness.report.page import Page
 from harness.report.phrases import title_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from harness.question.inquiry import Inquiry
+    from harness.question.question import Question
     from harness.session import Session
 
 
@@ -118,7 +118,7 @@ class ProjectWatch:
     """
 
     session: Session
-    question: Inquiry
+    question: Question
     newest: End
     state: Path
     name: str
@@ -149,7 +149,7 @@ class ProjectWatch:
             return self._night(NightStatus.NOT_PACKAGES, sentence)
         path = self.state / FILE
         good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
-        answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS)
+        answer = answer_question(self.session, evolve(self.question, good=good), QuestionKind.PACKAGES)
         night = self._broken(answer, green)
         if green is None and night.status is NightStatus.UNKNOWN and len(failing) < len(run.tests):
             # Later nights do not report tests that never passed.
@@ -160,9 +160,9 @@ class ProjectWatch:
     def _newest_run(self) -> Observation:
         """Run the tests with the newest packages; a bisection that follows finds this run in the store."""
         session, repro = self.session, self.question.repro
-        worlds, why = worlds_of(session, self.question)
-        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.told, why)))
-        return session.prober.execute(session.prober.prepare(worlds.of(self.newest).itself()))
+        snapshots, why = snapshots_of(session, self.question)
+        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.notes, why)))
+        return session.prober.execute(session.prober.prepare(snapshots.of(self.newest).itself()))
 
     def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
         """Return the night of an answer; tests that newly fail are broken by an upgrade, whichever it was."""

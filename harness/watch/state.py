@@ -197,10 +197,10 @@ class Past:
             causes[id_] = causes[id_].reaching(label, night.start)
 
     def _cause(self, id_: str, pattern: str, start: str) -> Cause:
-        kept = self.archive.known(id_)
-        if kept is None:
+        stored = self.archive.find(id_)
+        if stored is None:
             return Cause(id_, pattern, f"cause {id_}", f"Its answer, {id_}, is gone.", start, start)
-        answer = kept.answer
+        answer = stored.answer
         title = title_of(answer) if answer.culprits else f"{answer.repro} fails"
         return Cause(id_, pattern, title, answer.sentence, start, start, answer.guilty_changes)
 
@@ -273,16 +273,16 @@ def baseline_of(cell: CellState, past: Mapping[str, CellState], tonight: Mapping
     return past.get(cell.name) or nearest_sibling(cell.choice, {**past, **tonight}.values())
 
 
-def compare(seen: CellState, baseline: CellState | None) -> CellState:
+def compare(cell: CellState, baseline: CellState | None) -> CellState:
     """Return how a cell stands after a run, compared with its baseline.
 
-    The standing of `seen` is the one without a baseline, and it has a pattern if the run failed.
+    The standing of `cell` is the one without a baseline, and it has a pattern if the run failed.
     """
-    if baseline is None or seen.standing is CellStatus.GOOD:
-        return seen
-    standing = _standing(seen, baseline)
-    known = baseline.broken_by if standing is CellStatus.BROKEN else ""
-    return evolve(seen, standing=standing, broken_by=known, good=baseline.good)
+    if baseline is None or cell.standing is CellStatus.GOOD:
+        return cell
+    status = _status(cell, baseline)
+    broken_by = baseline.broken_by if status is CellStatus.BROKEN else ""
+    return evolve(cell, standing=status, broken_by=broken_by, good=baseline.good)
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellState]) -> CellState | None:
@@ -292,8 +292,8 @@ def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellState]) ->
     """
     older = [(axis, theirs, other) for axis, mine, theirs, other in _siblings(choice, others) if theirs < mine]
     nearest = {axis: other for axis, _, other in sorted(older, key=lambda row: row[:2]) if other.standing.is_judged}
-    found = list(nearest.values())
-    return next((cell for cell in found if cell.standing is CellStatus.GOOD), found[0] if found else None)
+    siblings = list(nearest.values())
+    return next((cell for cell in siblings if cell.standing is CellStatus.GOOD), siblings[0] if siblings else None)
 
 
 def is_superseded(cell: CellState, others: Iterable[CellState], packages: Iterable[str]) -> bool:
@@ -321,11 +321,11 @@ def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
     return parsed_version(str(choice.get(axis, "")))
 
 
-def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
+def differing_axis(choice: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
     """Return the one package axis in which two cells differ, else None."""
-    if one.keys() != other.keys():
+    if choice.keys() != other.keys():
         return None
-    axes = [axis for axis in one if json.dumps(one[axis]) != json.dumps(other[axis])]  # since True == 1 in Python
+    axes = [axis for axis in choice if json.dumps(choice[axis]) != json.dumps(other[axis])]  # since True == 1 in Python
     return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None
 
 
@@ -337,15 +337,15 @@ def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
     )
 
 
-def _standing(seen: CellState, baseline: CellState) -> CellStatus:
-    if not seen.pattern:  # nothing that failed
+def _status(cell: CellState, baseline: CellState) -> CellStatus:
+    if not cell.pattern:  # nothing that failed
         return CellStatus.UNJUDGED
     match baseline.standing:
         case CellStatus.GOOD | CellStatus.TURNED:
             return CellStatus.TURNED
         case CellStatus.FLAKY:
-            return CellStatus.FLAKY if seen.observation == baseline.observation else CellStatus.TURNED
-        case was if seen.pattern == baseline.pattern:
+            return CellStatus.FLAKY if cell.observation == baseline.observation else CellStatus.TURNED
+        case was if cell.pattern == baseline.pattern:
             return CellStatus.BROKEN if was is CellStatus.BROKEN else CellStatus.BEFORE
         case _:
             return CellStatus.UNJUDGED
@@ -355,7 +355,7 @@ def _stepped(change: Change, was: str | None, now: str | None) -> bool:
     if was == now:
         return False
     versions = [parsed_version(text) for text in (change.before, change.after, was, now)]
-    before, after, here, there = versions
-    if before is None or after is None or here is None or there is None:
+    before, after, older, newer = versions
+    if before is None or after is None or older is None or newer is None:
         return (was, now) == (change.before, change.after)
-    return here < after <= there if before < after else there <= after < here
+    return older < after <= newer if before < after else newer <= after < older

@@ -75,11 +75,11 @@ def actions(wanted: Iterable[DesiredIssue], issues: Iterable[Issue], watch: str 
     Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed. Issues
     whose body begins with `watch` are closed if they are not wanted.
     """
-    known = sorted(issues, key=lambda issue: issue.number)
+    by_number = sorted(issues, key=lambda issue: issue.number)
     needed: list[Action] = []
-    unwanted = [issue for issue in known if watch and issue.body.startswith(watch)]
+    unwanted = [issue for issue in by_number if watch and issue.body.startswith(watch)]
     for desired in wanted:
-        mine = [issue for issue in known if issue.body.startswith(desired.marker)]
+        mine = [issue for issue in by_number if issue.body.startswith(desired.marker)]
         unwanted = [issue for issue in unwanted if issue not in mine]
         if not mine:
             needed += [Action(ActionKind.OPEN, desired.title, body=desired.body)] if desired.is_open else []

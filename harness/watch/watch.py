@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.bisection.ask import ask_inquiry
+from harness.bisection.ask import answer_question
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
 from harness.events import Judged, Note, Started, run_label
@@ -19,10 +19,10 @@ from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verd
 from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
-from harness.question.inquiry import Inquiry
-from harness.question.question import End, EndKind, Policy, QuestionKind
+from harness.question.question import Question
+from harness.question.request import End, EndKind, Policy, QuestionKind
 from harness.report.answer import write_reports
-from harness.report.archive import kept_answer
+from harness.report.archive import stored_answer
 from harness.watch.state import (
     CellState,
     CellStatus,
@@ -226,8 +226,8 @@ class Watch:
         second, _ = self._again(turn, turn.newer)
         if second.verdict is not Verdict.BAD:
             return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
-        if known := self._known(state.pattern, older, turn.newer):
-            return evolve(state, standing=CellStatus.BROKEN, broken_by=known)
+        if cause := self._known_cause(state.pattern, older, turn.newer):
+            return evolve(state, standing=CellStatus.BROKEN, broken_by=cause)
         self._note(f"{state.name}: running its last good environment again")
         first, run = self._again(turn, older)
         is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
@@ -244,11 +244,11 @@ class Watch:
             sentence = f"{answer.sentence} The last good environment can't be built any more ({first.reason})."
             answer = evolve(answer, sentence=sentence)
         self._note(answer.sentence)
-        if self.past.archive.known(answer.cause) is None:
-            write_reports(self.sessions.store, evolve(kept_answer(answer, self.start), id=answer.cause))
+        if self.past.archive.find(answer.cause) is None:
+            write_reports(self.sessions.store, evolve(stored_answer(answer, self.start), id=answer.cause))
         return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
 
-    def _known(self, pattern: str, older: Lock, newer: Lock) -> str:
+    def _known_cause(self, pattern: str, older: Lock, newer: Lock) -> str:
         """Return the id of a cause with this pattern whose culprit came between two locks, else of one without a
         culprit that is open; "" if there is none.
         """
@@ -267,7 +267,7 @@ class Watch:
             End(EndKind.LOCK, text, moment=combination.as_of, lock=lock)
             for text, lock in (("the last good packages", older), ("tonight's packages", turn.newer))
         )
-        inquiry = Inquiry(
+        question = Question(
             "",
             evolve(turn.probe.repro, signature=turn.signature),
             good=good,
@@ -277,7 +277,7 @@ class Watch:
             hold=("none", *combination.holds),
             from_source=combination.from_source,
         )
-        answer = ask_inquiry(session, inquiry, QuestionKind.WORLDS)
+        answer = answer_question(session, question, QuestionKind.PACKAGES)
         below = [cause_of(culprit) for culprit in answer.culprits if culprit.findings]
         return evolve(answer, sentence=": ".join((answer.sentence.rstrip("."), *below)) + ".")
 
@@ -286,9 +286,9 @@ class Watch:
         probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
         attempts = (probers.prepare(evolve(turn.probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
         prepared = next(
-            each
-            for each in attempts
-            if each.observation is None or not each.cached or each.observation.started >= self.start
+            prepared
+            for prepared in attempts
+            if prepared.observation is None or not prepared.cached or prepared.observation.started >= self.start
         )
         if prepared.observation is not None:
             return judge(prepared.observation), prepared.observation

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that ask between two worlds."""
+"""Fixtures of the tests that ask between two sets of packages."""
 
 from planted_upgrades import parts_house, planted
 

@@ -14,7 +14,7 @@ from harness.bisection.failures import (
     Group,
     failing_of,
     newly_failing,
-    seen_by,
+    reduced_to,
 )
 from harness.model import (
     Device,
@@ -211,13 +211,13 @@ def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, differs
     assert (found.verdict, found.differs) == (verdict, differs)
     assert found.reason
     # The same, where a free-standing repro's judge sees it.
-    assert judge(seen_by(observation, GROUP), GROUP.signature).verdict is verdict
+    assert judge(reduced_to(observation, GROUP), GROUP.signature).verdict is verdict
 
 
 def test_each_group_sees_its_own_exception_in_a_run():
     observation = run(bad("a.py::one", FLOAT), bad("a.py::two", GONE), bad("other::three", MISSING))
-    assert seen_by(observation, GROUP).exception == GONE
-    assert seen_by(observation, GROUP).outcome is Outcome.RAISED
+    assert reduced_to(observation, GROUP).exception == GONE
+    assert reduced_to(observation, GROUP).outcome is Outcome.RAISED
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,7 @@ from harness.bisection.history_scan import Range, make_history_plan
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
-from harness.question.inquiry import Inquiry
+from harness.question.question import Question
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def planned(parts, interpreter):
         tool = f"[tool.harness.subjects.{subject}]\n{bounds}\n"
         repro = parse_repro(repro_text(subject, tool=tool), name="step")
         return make_history_plan(
-            Inquiry(subject, repro, **more),
+            Question(subject, repro, **more),
             Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,

@@ -13,7 +13,7 @@ from harness.model.repro import parse_repro
 from harness.probing import Judge
 from harness.probing.lanes import Lanes
 from harness.probing.line import Line, ProbedLine
-from harness.question.inquiry import Inquiry
+from harness.question.question import Question
 from harness.question.releases import make_plan
 
 
@@ -31,7 +31,7 @@ def scan(parts, interpreter, lanes):
     def scan_of(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
         made = make_history_plan(
-            Inquiry(subject, repro),
+            Question(subject, repro),
             Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
@@ -53,7 +53,7 @@ def picture(history):
 def test_runs_of_a_bisection_with_the_same_bad_release_count(scan, parts, interpreter):
     tool = f'[tool.harness.subjects.brittle]\nbad = "1.8"\n{SIGNED}'
     repro = parse_repro(repro_text("brittle", tool=tool), name="step")
-    question = Inquiry("brittle", repro, good="1.1", bad="1.8")
+    question = Question("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
     lane = Lanes(1)  # on two, a run that became useless may end all the same, and be kept
     axis = Line(plan.subject, plan.names, plan.probes(parts.prober), plan.good, plan.bad)

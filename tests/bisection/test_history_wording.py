@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from attrs import evolve
 
-from harness.bisection.answer import Asked
+from harness.bisection.answer import QuestionRecord
 from harness.bisection.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, spanned, window_text
 from harness.model import Change, Device, Observation, Outcome, Repro, Verdict
 from harness.model.boundary import Boundary
@@ -30,7 +30,7 @@ def history(picture, *, unconfirmed=(), runs=2, typed=()):
         for number, (older, newer) in enumerate(changes)
     )
     steps = tuple(Step(row.release, Verdict(row.state.value), "", "key", cached=False, seconds=1.0) for row in judged)
-    asked = Asked("shop", Repro("sale", "digest", ""), typed=typed)
+    asked = QuestionRecord("shop", Repro("sale", "digest", ""), typed=typed)
     return History(asked, None, boundaries, rows, steps * runs)
 
 

@@ -13,10 +13,10 @@ from harness.bisection.steps_back import StepsBack
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Device, Lock
-from harness.question.inquiry import Scope
-from harness.question.question import day_end
-from harness.question.snapshot import Way
-from harness.question.worlds import NoSolution, World
+from harness.question.package_set import Way
+from harness.question.question import Scope
+from harness.question.request import day_end
+from harness.question.snapshots import NoSolution, Snapshot
 
 RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 BAD = datetime(2024, 8, 1, tzinfo=UTC)
@@ -24,28 +24,28 @@ BAD = datetime(2024, 8, 1, tzinfo=UTC)
 
 def world_of(end, moment):
     lock = Lock("3.11.0", Device.CPU, ())
-    return World(end=end, scope=Scope(None, "3.11.0", ()), lock=lock, requirements=(), way=Way.DAY, as_of=moment)
+    return Snapshot(end=end, scope=Scope(None, "3.11.0", ()), lock=lock, requirements=(), way=Way.DAY, as_of=moment)
 
 
 class FewDays:
-    """Worlds that can be resolved from one day on."""
+    """Snapshots that can be resolved from one day on."""
 
     def __init__(self, since, python=""):
         self.since, self.python = since, python
         self.asked = []
 
     def of(self, end):
-        """Make the world of a day."""
+        """Make the snapshot of a day."""
         self.asked.append(end.text)
         if end.moment < self.since:
             raise NoSolution(f"nothing can be installed as of {end.text}", python=self.python)
         return world_of(end, end.moment)
 
 
-def steps_of(worlds):
+def steps_of(snapshots):
     bad = world_of(day_end(BAD), BAD)
-    steps = StepsBack(worlds, bad)
-    return steps, {world.end.text: label for label, world in steps}
+    steps = StepsBack(snapshots, bad)
+    return steps, {snapshot.end.text: label for label, snapshot in steps}
 
 
 def test_days_between_are_tried_where_a_day_has_no_solution():
@@ -62,9 +62,9 @@ def test_days_between_are_tried_where_a_day_fails_with_another_error():
     bad = world_of(day_end(BAD), BAD)
     steps = StepsBack(FewDays(datetime(2023, 1, 1, tzinfo=UTC)), bad)
     days = []
-    for _, world in steps:
-        days.append(world.end.text)
-        steps.differs = not "2024-05-20" < world.end.text < "2024-07-20"
+    for _, snapshot in steps:
+        days.append(snapshot.end.text)
+        steps.differs = not "2024-05-20" < snapshot.end.text < "2024-07-20"
         if len(days) == 15:
             break
     # The bad end shows the bug, and a week before does not; eight weeks do, 16 do not; then on beyond these.

@@ -10,7 +10,7 @@ from harness.bisection.wording import cause_of, sentence_of, why_unsure
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Commit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
-from harness.search import BisectionResult, BisectionStatus
+from harness.search import LineResult, LineStatus
 from harness.search.numbers import effect_of
 
 ANSWER = make_answer("shop", before="1.0", after="1.1")
@@ -83,7 +83,7 @@ def test_each_place_names_its_file():
 def test_only_a_metric_that_varies_too_much_is_said_to_hide_the_change(bad):
     """Releases between the sides can be skipped as well; then the metric is not to blame."""
     effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
-    result = BisectionResult(BisectionStatus.INCONCLUSIVE, boundary=(0, 2), suspects=(1, 2), effect=effect)
+    result = LineResult(LineStatus.INCONCLUSIVE, boundary=(0, 2), suspects=(1, 2), effect=effect)
     steps = tuple(Step(name, Verdict.GOOD, "", name, cached=False, seconds=1.0) for name in ("1.0", "1.2"))
     answer = make_answer(effect=effect, suspects=("1.1", "1.2"), before="1.0", after="1.2", steps=steps)
     told = why_unsure(answer.boundary, result, Signature(metric="loss", above=1.0))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
+from harness.catalogue.entries import Entry, all_entries, entries_with, lines_of
 from harness.errors import UserMistake
 from harness.question.repros import read_repro, repro_for_subject
 
@@ -55,16 +55,16 @@ def test_named_alone_a_package_still_takes_the_repro_that_the_tutorial_shows() -
 
 
 def test_words_find_entries_by_package_symptom_and_error(tmp_path: Path) -> None:
-    assert "numpy_asfarray" in [entry.name for entry in found_entries(["numpy", "AttributeError"], ROOT)]
-    assert [entry.name for entry in found_entries(["unexpected keyword", "Trainer.__init__()"], ROOT)] == [
+    assert "numpy_asfarray" in [entry.name for entry in entries_with(["numpy", "AttributeError"], ROOT)]
+    assert [entry.name for entry in entries_with(["unexpected keyword", "Trainer.__init__()"], ROOT)] == [
         "trainer_tokenizer"
     ]
-    assert [entry.name for entry in found_entries(["trainer_tokenizer"], tmp_path)] == ["trainer_tokenizer"]
+    assert [entry.name for entry in entries_with(["trainer_tokenizer"], tmp_path)] == ["trainer_tokenizer"]
 
 
 def test_words_that_nothing_has_are_a_mistake() -> None:
     with pytest.raises(UserMistake, match=r"no known regression with 'trainer_tokeniser'; did you mean trainer_token"):
-        found_entries(["trainer_tokeniser"], ROOT)
+        entries_with(["trainer_tokeniser"], ROOT)
 
 
 def test_the_page_has_every_entry() -> None:

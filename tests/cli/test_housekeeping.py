@@ -129,3 +129,38 @@ def test_a_bisection_first_shows_the_download_size(harness, write_repro, tmp_pat
     told = "disk space for the first environment: 1 wheel of unknown size to download"
     assert told in own(*command).stderr
     assert told not in own(*command).stderr
+
+
+CACHE = ("aliases", "building", "built", "downloads", "environments", "index", "locks", "scratch", "trees", "wheels")
+
+
+@pytest.mark.parametrize("names", [CACHE, ("scratch",)])
+def test_a_folder_of_the_user_is_never_taken_for_the_cache(harness, write_repro, tmp_path, names):
+    """Although it has folders that are called like those of the cache."""
+    write_repro("brittle")
+    mine = tmp_path / "mine"
+    files = [mine / name / "thesis" / "chapter.txt" for name in names] + [mine / name / "notes.txt" for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("years of work")
+    for command in (("probe", "brittle_step"), ("clean",), ("doctor",)):
+        ended = harness(*command, HARNESS_CACHE_DIR=str(mine))
+        assert (ended.code, "Traceback" in ended.stderr) == (1 if command == ("doctor",) else 2, False)
+        assert all(file.exists() for file in files)
+
+
+def test_what_is_behind_a_link_is_not_removed(own, tmp_path):
+    mine, cache = tmp_path / "mine", tmp_path / "cache"
+    (mine / "sub").mkdir(parents=True)
+    (mine / "sub" / "thesis.txt").write_text("years of work")
+    mine.chmod(0o755)
+    for name in ("environments", "wheels", "trees", "index", "scratch", "building", "downloads", "projects"):
+        (cache / name).mkdir(exist_ok=True)
+        (cache / name / "linked").symlink_to(mine)
+    assert own("clean").code == 0
+    (cache / "scratch" / "linked").unlink()
+    (cache / "scratch").rmdir()
+    (cache / "scratch").symlink_to(mine)
+    assert own("clean").code == 2
+    assert (mine / "sub" / "thesis.txt").exists()
+    assert mine.stat().st_mode & 0o777 == 0o755

@@ -11,7 +11,7 @@ from attrs import define, evolve
 from fake_gh import write_fake_gh
 from support import make_answer
 
-from harness.report.archive import Archive, kept_answer
+from harness.report.archive import Archive, stored_answer
 from harness.store import Store, as_record
 from harness.watch.project import SCHEMA, NightStatus, ProjectCause, ProjectNight
 from harness.watch.state import CellState, CellStatus, Night, NightArchive
@@ -47,7 +47,7 @@ class Tracker:
         """Write a night with these cells, and the answer."""
         store = Store(Path.cwd() / "results")
         answer = make_answer("helper", before="1.1", after="1.2", suspects=("1.2",))
-        Archive(store).put(evolve(kept_answer(answer, FIRST), id="ab12"))
+        Archive(store).put(evolve(stored_answer(answer, FIRST), id="ab12"))
         NightArchive(store).put(Night("nightly", start, ended=True, cells=cells))
 
 

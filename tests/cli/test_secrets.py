@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import html
+import json
 import sys
+from urllib.parse import quote, quote_plus
 
 import pytest
 from faulty_index import FaultyIndex
 from support import step_source
 from wheelhouse import Wheelhouse, free_port_url
 
-from harness.redact import hide_secrets
+from harness.redact import Private, hide_secrets, known_secrets, passed_secrets, redact
 
 PASSWORD = "open-sesame-77"
 VALUE = 'c0ffee "quoted" value'
@@ -142,3 +146,44 @@ def test_the_file_of_an_internal_error_hides_secrets(harness, write_repro, monke
 def test_secrets_are_recognised_by_their_form(text, hidden):
     assert hide_secrets(text) == hidden
     assert hide_secrets(hidden) == hidden
+
+
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "b3BlbnNzaC1rZXktdjEAAAAA+line/1\nZq7secretX9AAAB3Nz=\n"
+ODD = "pa'ss\"wo\\rd\nZq7secretX9é\U0001f511 end"
+FORMS = {
+    "plain": str,
+    "repr": repr,
+    "ascii": ascii,
+    "json": json.dumps,
+    "json of a repr": lambda text: json.dumps(repr([text])),
+    "repr of a repr": lambda text: repr({"a": repr(text)}),
+    "bytes": lambda text: repr(text.encode()),
+    "escaped": lambda text: text.encode("unicode_escape").decode(),
+    "address": quote,
+    "form": quote_plus,
+    "html": html.escape,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "hex": lambda text: text.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_is_hidden_in_whatever_form_it_is_printed(form):
+    for secret in (KEY, ODD, 'c0ffee "it\'s" quoted', "plain-and-simple"):
+        secrets = passed_secrets({"MINE": secret}, ["MINE"])
+        printed = FORMS[form](secret)
+        for hidden in (hide_secrets(f"<{printed}>", secrets), redact(f"<{printed}>", Private(secrets))):
+            assert "<secret>" in hidden
+            assert len(hidden) < len("<{'a': \"'<secret>'\"}> and more"), hidden
+
+
+def test_parts_of_a_secret_are_hidden():
+    environ = {
+        "KEY_FILE": KEY,
+        "DATABASE_URL": "postgres://me:s3%2Fcret@db.example/x",
+        "CLOUD_CREDENTIALS": json.dumps({"project": "of-everybody", "access_key": "A1B2C3D4E5"}),
+        "HOME": "/root",
+    }
+    secrets = known_secrets(environ, ["KEY_FILE"])
+    text = f"{KEY.splitlines()[2]!r} password s3/cret, s3%2Fcret; A1B2C3D4E5 of-everybody /root"
+    assert hide_secrets(text, secrets) == "'<secret>' password <secret>, <secret>; <secret> of-everybody /root"

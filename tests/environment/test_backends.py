@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support import Heard
 
 from harness.environment import PipSettings, Uv
 from harness.events import SILENT
@@ -57,7 +58,7 @@ def secret(tmp_path, monkeypatch):
     return file
 
 
-def read(parts, tmp_path, secret, uv, *, first="pass", port=1):
+def read(parts, tmp_path, secret, uv, *, first="pass", port=1, reporter=SILENT):
     """The project in a folder whose backend tries to read the secret and to leave a mark."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -69,7 +70,7 @@ def read(parts, tmp_path, secret, uv, *, first="pass", port=1):
     (folder / "backend.py").write_text(text)
     build = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     (folder / "pyproject.toml").write_text(f'{build}[project]\nname = "mine"\nversion = "1.0"\n')
-    return Projects(parts.workspace, uv, parts.resolver.interpreter).read(folder)
+    return Projects(parts.workspace, uv, parts.resolver.interpreter, reporter=reporter).read(folder)
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def uv(parts, uv_cache):
 def test_the_backend_of_a_project_runs_in_the_sandbox(parts, tmp_path, secret, uv):
     uv = evolve(uv, extra_environment={}, sandbox=SANDBOX)
     project = read(parts, tmp_path, secret, uv)
-    assert project.built is not None, project.told
+    assert project.built is not None, project.notes
     told = json.loads((project.built / "mine.json").read_text())
     assert (told["secret"], told["token"]) == ("FileNotFoundError", "")
     assert told["beside"] in ("OSError", "FileNotFoundError")
@@ -108,7 +109,7 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
     with socket.create_server(("127.0.0.1", 0)) as server:
         own = Uv(extra_environment=uv.extra_environment, sandbox=sandbox)
         project = read(parts, tmp_path, secret, own, port=server.getsockname()[1])
-    assert project.built is not None, project.told
+    assert project.built is not None, project.notes
     told = json.loads((project.built / "mine.json").read_text())
     assert "hush" not in json.dumps(told["environ"])
     if sandbox is not None:
@@ -117,11 +118,13 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
 
 
 @pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
-def test_a_build_that_hangs_is_stopped_and_told(parts, tmp_path, secret, uv, sandbox):
-    uv = evolve(uv, sandbox=sandbox, longest_build_s=3.0)
-    project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)")
+def test_a_build_that_hangs_is_reported_and_stopped(parts, tmp_path, secret, uv, sandbox, monkeypatch):
+    monkeypatch.setattr("harness.environment.source_builds._WORD_S", 1.0)
+    uv, heard = evolve(uv, sandbox=sandbox, longest_build_s=3.0), Heard()
+    project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)", reporter=heard)
+    assert any("a build from source has run for 0 min" in event.sentence for event in heard.events)
     assert project.built is None
-    assert "the build timed out after 3 s" in " ".join(project.told)
+    assert "the build timed out after 3 s" in " ".join(project.notes)
 
 
 def test_required_without_bubblewrap_nothing_is_built(harness, tmp_path, secret):

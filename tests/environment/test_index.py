@@ -117,8 +117,11 @@ def test_answers_are_cached_for_a_while_and_indefinitely_offline(tmp_path, small
         hour_ago = time.time() - 3600
         os.utime(page, (hour_ago, hour_ago))
         assert versions(index_of(tmp_path, index_url=url), "p") == ["1.0", "1.1"]
+        small.add("p", "1.2")
+        os.utime(page, (hour_ago + 7200, hour_ago + 7200))  # the clock was set back since
+        assert versions(index_of(tmp_path, index_url=url), "p") == ["1.0", "1.1", "1.2"]
         os.utime(page, (hour_ago, hour_ago))
-    assert versions(index_of(tmp_path, index_url=url), "p") == ["1.0", "1.1"]
+    assert versions(index_of(tmp_path, index_url=url), "p") == ["1.0", "1.1", "1.2"]
     page.write_text("{")
     with pytest.raises(NoNetwork):
         index_of(tmp_path, index_url=url).releases("p")

@@ -6,8 +6,9 @@ import hashlib
 import json
 import shutil
 import threading
+import time
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from faulty_index import FaultyIndex
@@ -17,7 +18,7 @@ from wheelhouse import Wheelhouse
 from harness.environment import Index, PipSettings
 from harness.environment.index import download
 from harness.environment.uv import is_lasting
-from harness.errors import IndexFault, UnknownProject, UserMistake
+from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 
 NO_PAGE = (
     "portal",
@@ -227,3 +228,42 @@ def test_permanent_and_temporary_resolver_errors_are_distinguished():
     assert not is_lasting("")
     assert not is_lasting("Because there is no version of b==9 and a==1 depends on b==9, we can conclude that ...")
     assert not is_lasting("Failed to download `a==1` Hash mismatch for `a==1`")
+
+
+class _Sending(BaseHTTPRequestHandler):
+    """A server whose answer does not end."""
+
+    piece, pause = b"", 0.0
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        try:
+            self.wfile.write(b"<!DOCTYPE html><title>Links for subject</title>")
+            while True:
+                self.wfile.write(self.piece)
+                time.sleep(self.pause)
+        except OSError:
+            pass
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("piece", "pause", "words"),
+    [(b"<a href='subject-1.0.tar.gz'>x</a>" * 2000, 0.0, "more than 1 MiB"), (b"<", 0.05, "bytes in 1 s")],
+)
+def test_a_page_without_an_end_is_not_read_for_long(tmp_path, monkeypatch, piece, pause, words):
+    monkeypatch.setattr("harness.environment.index._LARGEST_PAGE", 1 << 20)
+    monkeypatch.setattr("harness.environment.index._PATIENCE_S", 1.0)
+    handler = type("Handler", (_Sending,), {"piece": piece, "pause": pause})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings = PipSettings(f"http://127.0.0.1:{server.server_port}/simple")
+        begun = time.monotonic()
+        with pytest.raises((IndexFault, NoNetwork), match=words):
+            Index(settings, tmp_path, environ={}).releases("subject")
+        assert time.monotonic() - begun < 20
+        server.shutdown()

@@ -10,6 +10,7 @@ import pytest
 from attrs import frozen
 
 from harness.environment import find_interpreter
+from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 
 
@@ -24,28 +25,41 @@ class Pythons:
         return self.own if asked is None else self.other
 
 
-@pytest.fixture
-def old(tmp_path):
-    """A program that answers like Python 3.8."""
-    path = tmp_path / "python3.8"
-    told = json.dumps(["3.8.1", "CPython", "cpython-38", "/nowhere"])
-    path.write_text(f"#!/bin/sh\necho '{told}'\n")
+def answering(path, told):
+    """Write a program that answers any question about itself in the same way."""
+    path.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\n")
     path.chmod(0o755)
     return path
 
 
+@pytest.fixture
+def old(tmp_path):
+    return answering(tmp_path / "python3.9", ["3.9.1", "CPython", "cpython-39", "/nowhere"])
+
+
 def test_another_python_is_used_if_the_current_one_does_not_fit(old):
     pythons = Pythons(old, Path(sys.executable))
-    assert find_interpreter(None, pythons).version == "3.8.1"
-    assert find_interpreter(None, pythons, needs=">=3.8").version == "3.8.1"
-    assert find_interpreter(None, pythons, needs=">=3.9").path == Path(sys.executable)
+    assert find_interpreter(None, pythons).version == "3.9.1"
+    assert find_interpreter(None, pythons, needs=">=3.9").version == "3.9.1"
+    assert find_interpreter(None, pythons, needs=">=3.10").path == Path(sys.executable)
 
 
 def test_a_requested_python_that_does_not_fit_is_refused(old):
-    with pytest.raises(UserMistake, match=r"requires Python >=3.9, and --python 3.8 is 3.8.1"):
-        find_interpreter("3.8", Pythons(Path(sys.executable), old), needs=">=3.9")
-    with pytest.raises(UserMistake, match=r"requires Python >=3.9"):
-        find_interpreter(str(old), Pythons(Path(sys.executable), old), needs=">=3.9")
+    with pytest.raises(UserMistake, match=r"requires Python >=3.10, and --python 3.9 is 3.9.1"):
+        find_interpreter("3.9", Pythons(Path(sys.executable), old), needs=">=3.10")
+    with pytest.raises(UserMistake, match=r"requires Python >=3.10"):
+        find_interpreter(str(old), Pythons(Path(sys.executable), old), needs=">=3.10")
+
+
+def test_what_is_no_python_or_too_old_is_refused(tmp_path):
+    other = answering(tmp_path / "python", [1, 2])
+    with pytest.raises(UserMistake, match="is not a Python that can be run"):
+        find_interpreter(str(other), Pythons(other, other))
+    with pytest.raises(UserMistake, match="can't list its installed packages"):
+        installed_in(other)
+    older = answering(tmp_path / "python3.8", ["3.8.1", "CPython", "cpython-38", "/nowhere"])
+    with pytest.raises(UserMistake, match=r"is Python 3\.8\.1, and runs need Python 3\.9 or later"):
+        find_interpreter(str(older), Pythons(older, older))
 
 
 def test_a_repro_that_no_installed_python_can_run_is_refused(harness, write_repro):

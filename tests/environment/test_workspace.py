@@ -25,7 +25,7 @@ def test_a_folder_is_reused_for_one_lock_after_another(parts, tmp_path):
     assert parts.builder.give(second, tmp_path / "at") is None
     assert held_lock(tmp_path / "at") == second.id
     assert not (site_packages(tmp_path / "at") / "helper.py").exists()
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at.")] == []
     assert list(parts.workspace.environments.iterdir()) == []
 
 
@@ -35,16 +35,16 @@ def test_a_failed_install_keeps_the_previous_environment(parts, interpreter, tmp
     gone = Lock(interpreter.version, interpreter.platform, [Pin("brittle", "7.7", "x.whl", "0" * 64)])
     assert isinstance(parts.builder.give(gone, tmp_path / "at"), Uninstallable)
     assert held_lock(tmp_path / "at") == lock.id
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at.")] == []
 
 
 def test_leftovers_of_a_killed_build_are_removed(parts, tmp_path):
-    left = tmp_path / ".at-building-x1y2"
+    left = tmp_path / ".at.harness-part-x1y2"
     left.mkdir()
-    (tmp_path / ".at-building").mkdir()
+    (tmp_path / ".at-harness-part").mkdir()
     assert parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at") is None
     assert not left.exists()
-    assert (tmp_path / ".at-building").exists()
+    assert (tmp_path / ".at-harness-part").exists()
 
 
 def test_an_environment_without_its_interpreter_is_rebuilt(parts, tmp_path):
@@ -76,17 +76,36 @@ def a_file(folder):
     folder.write_text("")
 
 
+def with_a_file_of_our_name(folder):
+    folder.mkdir()
+    (folder / "harness.json").write_text('{"lock": "x", "python": "3.12", "entries": ["harness.json", "pyvenv.cfg"]}')
+    (folder / "pyvenv.cfg").write_text("")
+    (folder / "thesis.txt").write_text("")
+
+
+def a_link(folder):
+    (folder.parent / "mine").mkdir()
+    folder.symlink_to(folder.parent / "mine")
+
+
 @pytest.mark.parametrize("make", [lambda folder: None, lambda folder: folder.mkdir(), bare])
 def test_only_missing_empty_or_bare_folders_are_replaced(tmp_path, make):
     make(tmp_path / "at")
     check_ours(tmp_path / "at")
 
 
-@pytest.mark.parametrize("make", [with_package, with_project, a_file])
+@pytest.mark.parametrize("make", [with_package, with_project, a_file, with_a_file_of_our_name, a_link])
 def test_files_of_the_user_are_never_replaced(tmp_path, make):
     make(tmp_path / "at")
     with pytest.raises(UserMistake, match="was not created by the harness"):
         check_ours(tmp_path / "at")
+
+
+def test_an_environment_to_which_the_user_added_a_file_is_not_replaced(parts, tmp_path):
+    assert parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at") is None
+    (tmp_path / "at" / "notes.txt").write_text("")
+    with pytest.raises(UserMistake, match="would be overwritten"):
+        parts.builder.give(lock_of(parts, "brittle==1.3"), tmp_path / "at")
 
 
 def test_the_builder_refuses_such_a_folder(parts, tmp_path):

@@ -18,7 +18,7 @@ APPENDS = "import helper\nopen(helper.__file__, 'a').write('x = 1')\nprint(open(
 
 
 def test_a_run_sees_its_own_writes_and_no_other_run_does(parts):
-    prober = evolve(parts.prober, sandbox=SANDBOX)
+    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
     repro = parse_repro(repro_text("helper", body=APPENDS), name="appends")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     seen = prober.execute(prober.prepare(probe))
@@ -31,7 +31,7 @@ def test_a_run_sees_its_own_writes_and_no_other_run_does(parts):
 
 
 def test_files_outside_the_environment_stay_read_only(parts):
-    prober = evolve(parts.prober, sandbox=SANDBOX)
+    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
     folder = parts.workspace.environments
     repro = parse_repro(repro_text("helper", body=f"open({str(folder)!r} + '/x', 'w')\n"), name="escapes")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
@@ -41,7 +41,7 @@ def test_files_outside_the_environment_stay_read_only(parts):
 
 
 def test_bytecode_of_the_first_run_is_kept_for_later_runs(parts):
-    prober = evolve(parts.prober, sandbox=SANDBOX)
+    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
     repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     assert prober.execute(prober.prepare(probe)).outcome is Outcome.COMPLETED

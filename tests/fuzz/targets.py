@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.environment import Index, PipSettings, Uv
+from harness.environment import Index, PipSettings
 from harness.environment.index import parse_page
 from harness.environment.uv import is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
@@ -123,17 +123,17 @@ def metrics(data: bytes) -> None:
 
 def bundle(data: bytes) -> None:
     """A bundle that comes back: its table of contents, a job, what came of it."""
-    store, uv = Store(_folder() / "absorbed"), Uv(PipSettings())
+    store = Store(_folder() / "absorbed")
     _file("bundle/bundle.json", json.dumps({"schema": SCHEMA, "jobs": [KEY]}).encode())
     _file(f"bundle/{KEY}/job.json", data)
     for name in ("result.json", "problem.json", "log.gz"):
         _file(f"bundle/{KEY}/{name}", data)
-    absorb(_folder() / "bundle", store, uv)
+    absorb(_folder() / "bundle", store)
     for read in (ProbeJob.read, Result.read):
         with contextlib.suppress(Refused):
             read(_folder() / "bundle" / KEY)
     _file("bundle/bundle.json", data)
-    absorb(_folder() / "bundle", store, uv)
+    absorb(_folder() / "bundle", store)
 
 
 def lock_file(data: bytes) -> None:

@@ -91,6 +91,7 @@ def test_the_digest_follows_the_text():
         ("[tool.harness.signature]\nexception = 3", "signature.exception must be a string in quotes, not 3"),
         ("[tool.harness.signature]\nmetric = 'loss'\nabove = '3'", "signature.above must be a number, not '3'"),
         ("[tool.harness.subjects.a]\ngood = 'new'", "not a version"),
+        ("[tool.harness.signature]\nexit-code = 139", "stands for a signal: write crash = true"),
         ("inputs = {folder = 'data'}", "inputs must be a folder beside the repro, such as 'data'"),
         ("[tool.harness.made]\nwith = []", "needs with ="),
         ("[tool.harness.made]\nwith = ['box =']", "is not a requirement"),

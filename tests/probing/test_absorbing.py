@@ -13,10 +13,10 @@ from attrs import evolve
 from carried import asked, back_from, pack, run_there
 from support import make_parts
 
-from harness.environment import PipSettings, Uv
+from harness.environment import PipSettings
 from harness.errors import NoSpace, UserMistake
 from harness.model import Verdict
-from harness.probing.bundle import absorb as absorb_with
+from harness.probing.bundle import absorb
 from harness.probing.job import SCHEMA, ProbeJob
 from harness.store import Store
 
@@ -36,11 +36,6 @@ def run_once(tmp_path_factory, house, uv_cache, interpreter):
 def back(run_once, tmp_path):
     """A copy of it to spoil."""
     return back_from(run_once, tmp_path / "back")
-
-
-def absorb(bundle, store, uv=None):
-    """Absorb a bundle with the index settings of nobody."""
-    return absorb_with(bundle, store, uv or Uv(PipSettings()))
 
 
 def keys(bundle):
@@ -84,11 +79,12 @@ def test_an_absorbed_run_equals_a_local_run(back, parts):
         assert first[0] == "stepping"
 
 
-def test_an_absorbed_run_answers_on_a_machine_that_resolved_nothing(back, tmp_path, uv_cache, interpreter):
+def test_a_bundle_does_not_say_to_what_a_question_resolves(back, tmp_path, uv_cache, interpreter):
+    """A store that did not pack it has only its runs."""
     cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
-    taken = absorb(back, cut_off.store, cut_off.builder.uv).taken
-    prepared = cut_off.prober.prepare(asked(cut_off, "1.6"))
-    assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
+    taken = absorb(back, cut_off.store).taken
+    assert cut_off.store.get(taken[1].observation.key) == taken[1].observation
+    assert not (cut_off.store.root / "locks").exists()
 
 
 def test_absorbing_twice_changes_nothing(back, parts):
@@ -112,6 +108,10 @@ def spoil_script(bundle, key):
 
 def spoil_lock(bundle, key):
     change_job(bundle, key, lambda job: job["probe"]["lock"]["pins"][0].update(version="1.3"))
+
+
+def spoil_requirement(bundle, key):
+    change_job(bundle, key, lambda job: job["probe"]["combination"].update(requirements=["brittle==1.3"]))
 
 
 def spoil_parameters(bundle, key):
@@ -209,6 +209,7 @@ def damage_the_log(bundle, key):
     [
         (spoil_script, "are not those that were packed"),
         (spoil_lock, "are not those that were packed"),
+        (spoil_requirement, "its lock does not meet brittle==1.3"),
         (spoil_parameters, "are not those that were packed"),
         (spoil_wheel_digest, "are not those that were packed"),
         (rename_the_job, "are not those that were packed"),

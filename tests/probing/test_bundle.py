@@ -64,7 +64,7 @@ def keys(bundle):
 
 def taken(bundle, parts):
     """The observations of a bundle, stored."""
-    absorbed = absorb(bundle, parts.store, parts.builder.uv)
+    absorbed = absorb(bundle, parts.store)
     assert (absorbed.missing, absorbed.refused) == ((), ())
     return absorbed.taken
 
@@ -191,10 +191,10 @@ def test_missing_or_wrong_wheels_are_reported_and_can_be_added_later(back, parts
     ended = run_there(back)
     assert ended.code == 3
     assert [name in ended.stdout for name in (f"{lost.name} is missing", f"{damaged.name} is damaged")] == [True, True]
-    assert len(absorb(back, parts.store, parts.builder.uv).missing) == 2
+    assert len(absorb(back, parts.store).missing) == 2
     damaged.write_bytes(was)
     assert run_there(back).code == 3
-    absorbed = absorb(back, parts.store, parts.builder.uv)
+    absorbed = absorb(back, parts.store)
     assert [one.label for one in absorbed.taken] == ["brittle 1.6"]
     assert [label for label, _ in absorbed.missing] == ["brittle 1.2"]
 

@@ -125,3 +125,22 @@ def test_a_bundle_carries_inputs(harness):
     assert harness("bundle", path, "--over", "box==1.0", "--output", "carry").code == 0
     assert run_there(harness.folder / "carry").code == 0
     assert "bad ValueError: unknown form of box" in harness("absorb", harness.folder / "carry").stdout
+
+
+@pytest.mark.parametrize("where", ["../private", "{private}", "~/private", "link", ".", ".ssh", "data/../../private"])
+def test_a_header_opens_no_folder_outside_its_own(harness, where):
+    """What a stranger wrote into a repro is no reason to show a folder of the user to its runs, or to pack it."""
+    own, private = harness.folder / "from-a-stranger", harness.folder / "private"
+    for folder in (own / ".ssh", own / "data", private):
+        folder.mkdir(parents=True)
+        (folder / "key").write_text("do not read")
+    (own / "link").symlink_to(private)
+    path = own / "opens.py"
+    tool = f"inputs = {where.format(private=private)!r}\n" + TOOL.partition("[tool.harness.made]")[0]
+    path.write_text(repro_text("box", tool=tool, body="import box\n"), encoding="utf-8")
+    ended = harness.with_environ(HOME=str(harness.folder))(
+        "bundle", path, "--over", "box==1.3", "--output", harness.folder / "carry"
+    )
+    assert ended.code == 2
+    assert "inputs: " in ended.stderr
+    assert not (harness.folder / "carry" / "folders").exists()

@@ -280,6 +280,18 @@ def test_modules_of_a_changing_package_are_not_preloaded():
     assert "pkg.zoo.lion" not in preloadable(FILES, IMPORTS, {"pkg/zoo/__init__.py"})
 
 
+def test_what_has_looked_in_vain_for_a_file_that_may_appear_is_not_preloaded():
+    imports = {**IMPORTS, "pkg.zoo.lion": ["torch", "pkg.zoo.fast"]}
+    assert preloadable(FILES, imports, {"pkg/zoo/fast.py"}) == (
+        "torch",
+        "pkg",
+        "pkg.core",
+        "pkg.model",
+        "pkg.zoo",
+        "user",
+    )
+
+
 def test_without_candidates_everything_is_preloaded_in_order():
     assert preloadable(FILES, IMPORTS, set()) == tuple(FILES)
 

@@ -32,7 +32,7 @@ old==1.0; python_version < "3.8"
 """
     pins = read(tmp_path, "freeze.txt", text)
     assert pins.requirements == ("six==1.16.0", "tool", "wheel-of-mine", "torch==2.1.0+cu118")
-    assert len(pins.told) == 3
+    assert len(pins.notes) == 3
     assert not pins.is_exact
 
 
@@ -93,7 +93,7 @@ source = { registry = "https://example.org/simple" }
 def test_markers_select_the_entries_of_a_lock(tmp_path):
     pins = read(tmp_path, "uv.lock", UV)
     assert sorted(pins.requirements) == ["a==1.0", "forked==2.0", "tool==3.0"]
-    assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
+    assert [told.partition(" ")[0] for told in pins.notes] == ["tool"]
 
 
 def test_poetry_and_pdm(tmp_path):
@@ -122,7 +122,7 @@ git = "https://example.org/b"
     assert read(tmp_path, "poetry.lock", poetry).requirements == ("a==1.0",)
     pins = read(tmp_path, "pdm.lock", pdm)
     assert pins.requirements == ("a==1.0", "b==2.0")
-    assert len(pins.told) == 1
+    assert len(pins.notes) == 1
 
 
 PYLOCK = """
@@ -155,14 +155,14 @@ directory = { path = ".", editable = true }
 def test_a_pylock(tmp_path):
     pins = read(tmp_path, "pylock.dev.toml", PYLOCK)
     assert pins.requirements == ("a==1.0", "tool==3.0", "zipped==4.0", "beside")
-    assert [told.partition(" ")[0] for told in pins.told] == ["tool", "zipped", "beside"]
+    assert [told.partition(" ")[0] for told in pins.notes] == ["tool", "zipped", "beside"]
 
 
 def test_the_pip_part_of_a_conda_environment(tmp_path):
     text = "dependencies:\n  - python=3.10\n  - mkl=2024\n  - pip:\n      - six==1.16.0\n"
     pins = read(tmp_path, "environment.yml", text)
     assert (pins.requirements, pins.python) == (("six==1.16.0",), "3.10")
-    assert "mkl" in pins.told[0]
+    assert "mkl" in pins.notes[0]
 
 
 PIPFILE = {
@@ -180,7 +180,7 @@ PIPFILE = {
 def test_a_pipfile_lock(tmp_path):
     pins = read(tmp_path, "Pipfile.lock", json.dumps(PIPFILE))
     assert pins.requirements == ("a==1.0", "tool", "b==2.0")
-    assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
+    assert [told.partition(" ")[0] for told in pins.notes] == ["tool"]
     assert pins.python == "3.9"
 
 
@@ -216,7 +216,7 @@ def test_an_unreadable_file_is_refused(tmp_path, name, text):
     ],
 )  # fmt: skip
 def test_a_password_in_an_address_is_not_told(tmp_path, name, text):
-    told = " ".join(read(tmp_path, name, text).told)
+    told = " ".join(read(tmp_path, name, text).notes)
     assert "example.org/tool" in told
     assert "pa55word" not in told
 
@@ -235,8 +235,8 @@ def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
     (site / "private-1.0.dist-info" / "direct_url.json").write_text('{"url": "https://me:pa55word@example.org/x"}')
     pins = installed_pins(tmp_path / "env" / "bin" / "python")
     assert pins.requirements == ("pep==1.2", "private==1.0")
-    assert any("lost is installed without a version" in told for told in pins.told)
-    assert "pa55word" not in " ".join(pins.told)
+    assert any("lost is installed without a version" in told for told in pins.notes)
+    assert "pa55word" not in " ".join(pins.notes)
     assert pins.python == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -252,3 +252,17 @@ def test_extras_that_need_each_other_are_read_once(tmp_path):
         'dependencies = [{ name = "one", extra = ["full"] }]\n' + package("one", "two") + package("two", "one")
     )
     assert read(tmp_path, "uv.lock", text).requirements == ("one==1.0", "two==1.0")
+
+
+@pytest.mark.parametrize("line", ["Zq7secret with words", "--Zq7secret", "me:Zq7secret:0:0:me", '-r "Zq7secret'])
+def test_a_file_that_a_lock_names_is_not_shown(tmp_path, line):
+    """A stranger's lock may name a file of the user, such as a key, in its lines with -r."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "key").write_text("Zq7secret\n", encoding="utf-8")
+    (tmp_path / "project").mkdir()
+    with pytest.raises(UserMistake, match="is outside its project"):
+        read(tmp_path / "project", "all.txt", "-r ../home/key\n")
+    (tmp_path / "key").write_text(f"six\n{line}\n", encoding="utf-8")
+    with pytest.raises(UserMistake, match=r"key, line 2: can't be read as a requirement") as refused:
+        read(tmp_path, "all.txt", "-r key\n")
+    assert "Zq7secret" not in f"{refused.value.message} {refused.value.hint}"

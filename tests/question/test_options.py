@@ -11,13 +11,13 @@ from harness.cli.search_options import CONSTRAINTS
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy, Question, QuestionKind, kind_of, refuse_meaningless
+from harness.question.request import Policy, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.settings import Settings
 
 RUN = "python -m unittest -q"
 ENDS = {
     QuestionKind.RELEASES: {"subject": "brittle", "repro": "step", "good": "1.0", "bad": "1.9"},
-    QuestionKind.WORLDS: {"run": RUN, "good": "2024-01-01", "bad": "2024-06-01"},
+    QuestionKind.PACKAGES: {"run": RUN, "good": "2024-01-01", "bad": "2024-06-01"},
     QuestionKind.COMMITS: {"subject": "brittle", "repro": "step", "good": "v1.0", "bad": "main"},
     QuestionKind.PYTHONS: {"subject": "python", "repro": "step", "good": "3.11", "bad": "3.13"},
 }
@@ -63,10 +63,10 @@ REFUSED = {
     *(("--git", kind) for kind in (QuestionKind.PYTHONS,)),
     *(("--no-fork", kind) for kind in (QuestionKind.COMMITS,)),
     *(("--time", kind) for kind in (QuestionKind.COMMITS,)),
-    *(("--as-of", kind) for kind in (QuestionKind.WORLDS,)),
+    *(("--as-of", kind) for kind in (QuestionKind.PACKAGES,)),
     *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
-    *(("--made", kind) for kind in (QuestionKind.WORLDS, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
-    ("--made-with", QuestionKind.WORLDS),  # that question runs a command, which has no first step
+    *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
+    ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
     *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
@@ -78,13 +78,13 @@ def asked(kind, **policy):
         policy = {"git": "clone", **policy}
     if policy.get("find_fix"):
         ends = {**ends, "good": ends["bad"], "bad": ends["good"]}
-    return Question(**ends, policy=Policy(**policy))
+    return Request(**ends, policy=Policy(**policy))
 
 
-def refused(question, settings, typed=()):
-    kind, ends = kind_of(question, settings)
+def refused(request, settings, typed=()):
+    kind, ends = kind_of(request, settings)
     try:
-        refuse_meaningless(question, settings, kind, ends, typed)
+        refuse_meaningless(request, settings, kind, ends, typed)
     except UserMistake as mistake:
         return mistake
     return None
@@ -92,16 +92,16 @@ def refused(question, settings, typed=()):
 
 @pytest.mark.parametrize(("option", "kind"), list(itertools.product([*POLICY, *PROJECT, *SETTINGS], QuestionKind)))
 def test_an_option_means_something_or_is_refused(option, kind):
-    question = asked(kind, **POLICY.get(option, {}))
+    request = asked(kind, **POLICY.get(option, {}))
     if option in PROJECT:
-        question = Question(**ENDS[kind], policy=question.policy, project=ChosenProject(**PROJECT[option]))
+        request = Request(**ENDS[kind], policy=request.policy, project=ChosenProject(**PROJECT[option]))
     settings = Settings(**SETTINGS.get(option, {}))
-    mistake = refused(question, settings)
+    mistake = refused(request, settings)
     if (option, kind) in REFUSED:
         assert mistake is not None
         assert option in mistake.message
         assert mistake.hint
-    elif option == "--git" and kind is QuestionKind.WORLDS:
+    elif option == "--git" and kind is QuestionKind.PACKAGES:
         assert mistake is None  # the commit level of each culprit
     else:
         assert mistake is None, mistake
@@ -116,14 +116,14 @@ def test_every_option_of_the_command_is_in_the_table():
 @pytest.mark.parametrize("option", ["--ask", "--git", "--scheduler", "--no-fork"])
 def test_what_means_nothing_for_releases_that_write_is_refused(option):
     more = {"git": "auto"} if option == "--git" else POLICY.get(option, {})
-    question = Question(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True, **more))
-    assert option in refused(question, Settings(**SETTINGS.get(option, {}))).message
+    request = Request(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True, **more))
+    assert option in refused(request, Settings(**SETTINGS.get(option, {}))).message
 
 
 def test_made_searches_what_writes_so_with_may_name_the_subject():
-    question = Question(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True))
-    assert refused(question, Settings(with_=("brittle==1.2",))) is None
-    assert "--made-with" in refused(question, Settings(made_with=("brittle==1.2",))).message
+    request = Request(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True))
+    assert refused(request, Settings(with_=("brittle==1.2",))) is None
+    assert "--made-with" in refused(request, Settings(made_with=("brittle==1.2",))).message
 
 
 @pytest.mark.parametrize("kind", list(QuestionKind))
@@ -139,14 +139,14 @@ def test_the_kind_follows_from_the_ends(kind):
     ],
 )
 def test_commits_refuse_other_levels_and_a_trust_without_noise(changed, option):
-    question = Question(**{**ENDS[QuestionKind.COMMITS], "policy": Policy(git="clone"), **changed})
-    assert option in refused(question, Settings()).message
+    request = Request(**{**ENDS[QuestionKind.COMMITS], "policy": Policy(git="clone"), **changed})
+    assert option in refused(request, Settings()).message
 
 
 @pytest.mark.parametrize("kind", list(QuestionKind))
 def test_constraints_are_written_only_for_packages(kind):
     mistake = refused(asked(kind), Settings(), (CONSTRAINTS,))
-    assert (mistake is None) == (kind in (QuestionKind.RELEASES, QuestionKind.WORLDS))
+    assert (mistake is None) == (kind in (QuestionKind.RELEASES, QuestionKind.PACKAGES))
 
 
 @pytest.mark.parametrize("depth", list(Level))
@@ -159,21 +159,21 @@ def test_constraints_are_written_only_for_packages(kind):
     ],
 )
 def test_a_level_is_refused_where_the_search_does_not_reach_it(depth, policy, levels):
-    question = Question(**ENDS[QuestionKind.RELEASES], depth=depth, policy=Policy(**policy))
-    assert (refused(question, Settings()) is None) == (depth in levels)
+    request = Request(**ENDS[QuestionKind.RELEASES], depth=depth, policy=Policy(**policy))
+    assert (refused(request, Settings()) is None) == (depth in levels)
 
 
 @pytest.mark.parametrize("good", ["2024-06-01", "2024-09-01"])
 def test_days_the_wrong_way_round_are_told_as_releases_are(good):
-    question = Question(run=RUN, good=good, bad="2024-06-01")
-    told = refused(question, Settings()).message
+    request = Request(run=RUN, good=good, bad="2024-06-01")
+    told = refused(request, Settings()).message
     assert "--good" in told
     assert "--bad" in told
 
 
 @pytest.mark.parametrize(("good", "bad"), [("1.4", "1.2"), ("1.2", "1.2")])
 def test_releases_the_wrong_way_round_are_told_for_tests_of_a_project_too(good, bad):
-    told = refused(Question("brittle", run="pytest", good=good, bad=bad), Settings()).message
+    told = refused(Request("brittle", run="pytest", good=good, bad=bad), Settings()).message
     assert f"--good {good} is newer than --bad {bad}" in told or "both 1.2" in told
 
 

@@ -11,9 +11,9 @@ from harness.environment import Index, PipSettings
 from harness.errors import UnknownRelease
 from harness.model import Device
 from harness.model.repro import parse_repro
-from harness.question.inquiry import Inquiry
-from harness.question.question import Policy, newest_end, parse_end
+from harness.question.question import Question
 from harness.question.releases import make_plan, releases_on_line
+from harness.question.request import Policy, newest_end, parse_end
 
 FIX = Policy(find_fix=True)
 
@@ -23,7 +23,7 @@ def plan(tmp_path, house, interpreter):
     def make(subject="brittle", *, tool="", dependencies=None, **asked):
         repro = parse_repro(repro_text(subject, tool=tool, dependencies=dependencies), name="step")
         index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
-        return make_plan(Inquiry(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
+        return make_plan(Question(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
 
     return make
 

@@ -34,7 +34,7 @@ def test_requirements_of_the_project_are_unchanged(tmp_path):
     (tmp_path / "requirements-test.txt").write_text("pytest-cov<6\n")
     found = requirements_of(tmp_path, None, RequestedExtras(find=True), environment_of("3.11.7"))
     assert found.requirements == ("pytest-cov<6", "pytest-xdist")
-    assert any("-n" in told for told in found.told)
+    assert any("-n" in told for told in found.notes)
 
 
 def test_a_module_of_the_project_is_not_a_tool(tmp_path):

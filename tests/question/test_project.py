@@ -63,7 +63,7 @@ def test_requirements_come_from_the_metadata(projects, folder):
     project = projects.read(folder)
     assert project.name == "mine"
     assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
-    assert any("extra test" in told for told in project.told)
+    assert any("extra test" in told for told in project.notes)
     assert (project.built / "bin" / "mine-tool").exists()
 
 
@@ -87,7 +87,7 @@ def test_a_folder_in_place_of_a_release_adds_no_extras(projects, folder):
     """`--with ./folder` is used, not tested."""
     beside = read_beside([str(folder)], projects)
     assert beside.folders[0].requirements == ("six>=1",)
-    assert beside.told == ()
+    assert beside.notes == ()
 
 
 def test_packages_requested_by_name_keep_their_pins(projects, folder):
@@ -106,7 +106,7 @@ def test_test_requirements_without_a_matching_file_are_left_out(tmp_path, folder
     projects = Projects(parts.workspace, parts.builder.uv, interpreter, parts.index)
     project = projects.read(folder, RequestedExtras(find=True))
     assert project.requirements == ("six>=1", "handy")
-    assert any("driver" in told and "unheard_of" in told for told in project.told)
+    assert any("driver" in told and "unheard_of" in told for told in project.notes)
 
 
 def test_a_missing_extra_is_refused(projects, folder):
@@ -133,7 +133,7 @@ def test_only_files_known_to_git_are_copied(projects, folder):
     (folder / "mine.egg-info" / "PKG-INFO").write_text("")
     project = projects.read(folder)
     left_out = "untracked.py: not in the copy, because git does not track it; git add copies it too"
-    assert [text for text in project.told if "git" in text] == [left_out]
+    assert [text for text in project.notes if "git" in text] == [left_out]
     assert not (project.tree / "untracked.py").exists()
     assert (project.tree / "test_it.py").read_text() == "A = 2\n"
 
@@ -143,7 +143,7 @@ def test_all_files_are_copied_where_git_tracks_none_yet(projects, tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     (folder / "test_it.py").write_text("A = 1\n")
     project = projects.read(folder)
-    assert project.told == ()
+    assert project.notes == ()
     assert (project.tree / "test_it.py").exists()
 
 
@@ -158,7 +158,7 @@ def test_an_unbuildable_project_is_put_on_the_path(projects, folder):
     project = projects.read(folder)
     assert project.built is None
     assert project.search_path == (".",)
-    assert any("no compiler" in told for told in project.told)
+    assert any("no compiler" in told for told in project.notes)
 
 
 def test_the_nearest_folder_above_is_the_project(folder):
@@ -204,7 +204,7 @@ def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, fo
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
     command = read_command("pytest", read_beside(beside, projects), projects, ChosenProject(folder), start=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
-    assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)
+    assert any(text in told for text in read_beside(beside, projects).requirements for told in command.notes)
 
 
 def test_the_plugins_of_the_options_of_a_command_are_added(projects, folder):
@@ -252,7 +252,7 @@ def test_pointers_of_git_lfs_are_told_as_what_they_are(projects, folder):
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
     (folder / "model.bin").write_text(pointer)
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
-    assert any("model.bin" in told and "git lfs pull" in told for told in projects.read(folder).told)
+    assert any("model.bin" in told and "git lfs pull" in told for told in projects.read(folder).notes)
 
 
 def test_a_build_in_a_hook_sees_the_copy(projects, folder, tmp_path, monkeypatch):

@@ -112,7 +112,7 @@ def test_other_files_are_ignored_if_tests_have_their_own(tmp_path):
 
 def test_the_source_of_requirements_is_reported(tmp_path):
     write(tmp_path, "tox.ini", TOX)
-    assert any("tox" in told for told in requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT).told)
+    assert any("tox" in told for told in requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT).notes)
 
 
 def test_nothing_is_searched_if_the_user_named_the_requirements(tmp_path):
@@ -132,7 +132,7 @@ def test_tools_that_no_test_uses_are_left_out_wherever_they_are_named(tmp_path):
     write(tmp_path, "tests/test_it.py", "import subprocess\nimport black\nsubprocess.run(['mypy', '--version'])\n")
     found = requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT)
     assert found.requirements == ("six==1.16.0", "pytest", "black", "mypy")
-    assert any("flake8" in told and "isort" in told for told in found.told)
+    assert any("flake8" in told and "isort" in told for told in found.notes)
 
 
 def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
@@ -146,7 +146,7 @@ def test_places_for_tests_are_read_together(tmp_path):
     write(tmp_path, "pyproject.toml", "[dependency-groups]\ntests = ['hypothesis']\n")
     found = requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT)
     assert found.requirements == ("hypothesis", "pytest", "responses")
-    assert all(any(place in told for told in found.told) for place in ("tox", "requirements-test.txt", "group tests"))
+    assert all(any(place in told for told in found.notes) for place in ("tox", "requirements-test.txt", "group tests"))
 
 
 def test_of_other_places_what_the_tests_import_is_taken(tmp_path):

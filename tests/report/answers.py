@@ -21,7 +21,7 @@ from harness.model import (
 from harness.model.boundary import Candidate
 from harness.model.culprit import Commit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
-from harness.report.archive import KeptAnswer
+from harness.report.archive import StoredAnswer
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'
 DIFF = "@@ -10,3 +10,3 @@\n def sell():\n-    return price(1)\n+    return price()\n"
@@ -109,16 +109,16 @@ ANSWER = make_answer(
     findings=found(REVERTED, ADVANCED),
     probes=4,
 )
-KEPT = KeptAnswer("ab12cd34ef", ANSWER, "2026-01-02T03:05:00+00:00")
+KEPT = StoredAnswer("ab12cd34ef", ANSWER, "2026-01-02T03:05:00+00:00")
 
 
-def altering(altered: dict[str, tuple[str, ...]]) -> KeptAnswer:
+def altering(altered: dict[str, tuple[str, ...]]) -> StoredAnswer:
     """The kept answer, with a run of each of these releases that changed files of its environment."""
     step = ANSWER.steps[0]
     return kept(steps=(*ANSWER.steps, *(evolve(step, release=name, altered=files) for name, files in altered.items())))
 
 
-def kept(**changes: object) -> KeptAnswer:
+def kept(**changes: object) -> StoredAnswer:
     """The kept answer with parts of its answer exchanged."""
     return evolve(KEPT, answer=changed(ANSWER, **changes))
 

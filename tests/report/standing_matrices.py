@@ -8,7 +8,7 @@ from answers import BAD_RUN, GOOD_RUN, lock_of
 from attrs import evolve
 
 from harness.matrix import Cell
-from harness.matrix.page import MatrixStanding
+from harness.matrix.page import MatrixResult
 from harness.matrix.running import CellResult, CellRun
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Probe
@@ -59,10 +59,10 @@ def stand(letters: str, cells: list[Cell]) -> tuple[CellResult, ...]:
     )
 
 
-def matrix_of(standings: tuple[CellResult, ...], **more: object) -> MatrixStanding:
+def matrix_of(standings: tuple[CellResult, ...], **more: object) -> MatrixResult:
     """A matrix that stands so."""
     told = {"name": "till", "written": "2026-01-02T03:05:00+00:00", "command": "harness matrix matrices/till.toml"}
-    return MatrixStanding(standings=standings, **{**told, **more})  # type: ignore[arg-type]
+    return MatrixResult(results=standings, **{**told, **more})  # type: ignore[arg-type]
 
 
 SMALL = matrix_of(
@@ -79,7 +79,7 @@ SMALL = matrix_of(
 )
 
 
-def large(releases: int = 20) -> MatrixStanding:
+def large(releases: int = 20) -> MatrixResult:
     """A cell for each release, Python, companion and case: ten times as many as releases and more."""
     axes = itertools.product(
         [f"1.{n}" for n in range(releases)], ["3.10", "3.11", "3.12"], ["2.0", "3.0"], ["whole", "half"]

@@ -11,7 +11,7 @@ from support import changed
 
 from harness.errors import UserMistake
 from harness.model import Signature
-from harness.report.archive import Archive, kept_answer
+from harness.report.archive import Archive, stored_answer
 from harness.store import Store
 
 
@@ -82,8 +82,8 @@ def test_an_answer_to_another_depth_or_failure_is_kept_beside_it(archive):
         changed(ANSWER, after="1.3"),
     ]
     for answer in answers:
-        archive.put(kept_answer(answer, "2026-01-02"))
+        archive.put(stored_answer(answer, "2026-01-02"))
     assert len(archive.all()) == len(answers)
-    archive.put(kept_answer(changed(ANSWER, sentence="another"), "2026-01-03"))
+    archive.put(stored_answer(changed(ANSWER, sentence="another"), "2026-01-03"))
     assert len(archive.all()) == len(answers)
     assert archive.get().answer.sentence == "another"

@@ -9,12 +9,12 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.bisection.answer import Asked, Effort
+from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.history import History, ReleaseRow, RowState
 from harness.model import Change, Device, Observation, Outcome, Release, Repro, Signature, Verdict
 from harness.model.boundary import Boundary
 from harness.model.verdict import Step
-from harness.question.inquiry import Inquiry, Scope
+from harness.question.question import Question, Scope
 from harness.question.releases import Plan
 from harness.redact import Private
 from harness.report.history import history_id, history_page
@@ -51,7 +51,7 @@ def boundary(older, newer, *, is_fix=False):
 
 
 HISTORY = History(
-    Asked("shop", REPRO, python="3.11.7", requirements=("till",), holds=("coin<2",)),
+    QuestionRecord("shop", REPRO, python="3.11.7", requirements=("till",), holds=("coin<2",)),
     Signature(exception="ValueError"),
     (boundary("1.0", "1.2"), boundary("1.2", "1.5", is_fix=True)),
     (
@@ -82,7 +82,7 @@ def made(interpreter):
     """The plan of a history of five releases."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 2, 3, 5, 6, 7))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    return Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
+    return Plan(Question("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def content(made):
 
     def of(history=HISTORY, log="the log", private=Private()):  # noqa: B008 - a frozen value
         logs = {f"key-{release}": f"{log} of {release}" for release in ("1.0", "1.2")}
-        return history_page(made, history, kept="2026-01-02T03:04", logs=logs, private=private)
+        return history_page(made, history, time="2026-01-02T03:04", logs=logs, private=private)
 
     return of
 
@@ -213,7 +213,7 @@ def test_an_undrawable_value_is_named(page):
 
 def test_a_record_is_the_json_of_the_history_with_its_question(made):
     private = Private({"no price": "<secret>"})
-    text = history_page(made, HISTORY, kept="2026-01-02", logs={}, private=private).json()
+    text = history_page(made, HISTORY, time="2026-01-02", logs={}, private=private).json()
     kept = json.loads(text, parse_constant=pytest.fail)
     asked = (kept["schema"], kept["id"], kept["kept"], kept["requirements"])
     assert asked == (1, history_id(made), "2026-01-02", ["till"])

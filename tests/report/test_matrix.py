@@ -18,7 +18,7 @@ from harness.matrix.running import CellResult
 from harness.matrix.table import tables
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
 from harness.report.page import metric_charts
-from harness.report.privacy import private_here
+from harness.report.privacy import private_in
 
 
 def page_of(matrix, log="", **more):
@@ -156,9 +156,7 @@ def written(page) -> str:
 
 
 def test_planted_private_data_is_found_nowhere(planted):
-    private = private_here(
-        HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"]
-    )
+    private = private_in(HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"])
     text = written(page_of(planted, PLANT, private=private))
     assert [secret for secret in SECRETS if secret in text] == []
     assert "&lt;secret&gt;" in text
@@ -193,7 +191,7 @@ def test_metrics_are_drawn_beside_time_and_memory():
 
 
 def test_a_cell_that_did_not_run_has_no_point():
-    ((_, _, points),) = plots_of(SMALL.standings)
+    ((_, _, points),) = plots_of(SMALL.results)
     assert [(one.label, one.verdict) for one in points if one.metric == "duration_s"] == [
         ("1.9", "good"),
         ("1.10", "bad"),
@@ -214,7 +212,7 @@ def test_more_lines_than_colours_are_reported():
 
 
 def test_a_matrix_of_several_tables_has_charts_for_each():
-    titles = [title for title, _, _ in plots_of(large(4).standings)]
+    titles = [title for title, _, _ in plots_of(large(4).results)]
     assert titles == [f"till = {till}, case = {case}" for till in ("2.0", "3.0") for case in ("whole", "half")]
 
 

@@ -17,7 +17,7 @@ from harness.matrix.table import (
     tables,
 )
 
-CELLS = [standing.cell for standing in SMALL.standings]
+CELLS = [standing.cell for standing in SMALL.results]
 VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])
 
 
@@ -100,7 +100,7 @@ def test_a_cell_is_labelled_by_what_varies_or_by_its_name():
 
 
 def test_each_combination_of_the_other_axes_has_a_table():
-    maps = tables([standing.cell for standing in large(20).standings])
+    maps = tables([standing.cell for standing in large(20).results])
     assert [(one.title, one.columns) for one in maps] == [
         (f"till = {till}, case = {case}", ("python=3.10", "python=3.11", "python=3.12"))
         for till in ("2.0", "3.0")
@@ -126,7 +126,7 @@ def test_a_subset_of_cells_keeps_its_places():
 def test_every_cell_is_in_its_place():
     (only,) = tables(CELLS)
     words = [
-        (text, [[SMALL.standings[position].word for position, _ in place] for place in places])
+        (text, [[SMALL.results[position].word for position, _ in place] for place in places])
         for text, places in only.rows
     ]
     assert words == [("1.9", [["good"], []]), ("1.10", [["bad"], ["bad"]]), ("1.11", [["skip"], ["not run"]])]

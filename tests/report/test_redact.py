@@ -14,7 +14,7 @@ from harness.model.verdict import Step
 from harness.redact import Private, redact
 from harness.report.answer import report_page
 from harness.report.page import RENDERERS
-from harness.report.privacy import private_here
+from harness.report.privacy import private_in
 
 HOME = "/srv/people/jane.doe"
 TOKENS = {
@@ -58,7 +58,7 @@ ROOT = "/" + "root"  # the home folder of the user of that name
 
 @pytest.fixture
 def private():
-    return private_here(HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"])
+    return private_in(HERE, {Path("/var/tmp/probes"): "<scratch>"}, addresses=["https://mirror.corp.example/simple"])
 
 
 def planted():
@@ -134,7 +134,7 @@ def test_the_longest_matching_folder_wins():
 
 
 def test_passed_variables_are_secret_whatever_their_name():
-    private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, secrets={"a-long-value": "<secret>"})
+    private = private_in({"HOME": "/h", "PLACE": "a-long-value"}, {}, secrets={"a-long-value": "<secret>"})
     assert redact("at a-long-value", private) == "at <secret>"
 
 

@@ -11,7 +11,7 @@ from support import MESSAGE, step_source
 from wheelhouse import Wheelhouse
 
 from harness.model import Signature
-from harness.report.commands import asked_for, exact_command, local_versions, lock_text, side_command
+from harness.report.commands import exact_command, local_versions, lock_text, required_names, side_command
 
 
 def test_only_named_packages_are_pinned():
@@ -70,7 +70,7 @@ def test_the_exact_command_installs_a_file_with_hashes():
 
 
 def test_names_of_requirements_are_normalised():
-    assert asked_for(["Py_Torch[x]>=1; python_version>'3'", "not a requirement !"]) == {"py-torch"}
+    assert required_names(["Py_Torch[x]>=1; python_version>'3'", "not a requirement !"]) == {"py-torch"}
 
 
 def test_every_command_of_a_report_works_with_nothing_but_uv(harness, write_repro, reader, tmp_path):  # noqa: F811

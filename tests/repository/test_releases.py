@@ -128,7 +128,7 @@ def test_a_single_module_is_its_own_top() -> None:
 
 
 def test_a_wheel_of_another_project_has_no_layout() -> None:
-    assert not find_layout(_wheel(**{"other/x.py": "1"}), _wheel(**{"pkg/y.py": "2"})).found
+    assert not find_layout(_wheel(**{"other/x.py": "1"}), _wheel(**{"pkg/y.py": "2"})).has_package
 
 
 def tagged_version(tag: str, project: str) -> Version | None:

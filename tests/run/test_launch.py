@@ -230,3 +230,9 @@ def test_a_decompression_bomb_is_read_in_part(tmp_path):
         for _ in range(64):
             file.write(bytes(1 << 20))
     assert LOG_KEPT <= len(read_log(path)) < LOG_KEPT + (1 << 20)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_API_KEY", "NVIDIA_NGC_CLI", "NVIDIA_NIM", "LC_TOKEN", "LC_MINE"])
+def test_a_variable_is_not_passed_for_the_beginning_of_its_name(tmp_path, name):
+    with scratch_folder(tmp_path) as scratch:
+        assert name not in process_environment(scratch, ours={name: "nvapi-hush"}, python=PYTHON)

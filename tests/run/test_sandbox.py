@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import venv
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +78,9 @@ for folder in ({str(tmp_path)!r}, {str(home)!r}, os.path.dirname(__file__) + "/.
 
 def test_a_run_sees_no_home_and_no_other_process(tmp_path, home):
     source = f"""
+import ctypes
 import os
+import platform
 assert not os.path.exists({str(home / ".ssh" / "id")!r})
 seen = [pid for pid in os.listdir("/proc") if pid.isdigit()]
 assert len(seen) <= 4, seen
@@ -315,3 +320,78 @@ def test_runs_can_be_forked_after_the_thread_that_started_their_process_has_ende
         pool.shutdown()
         outcomes = [run_repro(evolve(job, zygote=zygote)).outcome for _ in range(2)]
     assert outcomes == [Outcome.COMPLETED, Outcome.COMPLETED]
+
+
+def test_root_can_write_no_setting_of_the_kernel(tmp_path):
+    source = "path = '/proc/sys/kernel/panic'\nold = open(path).read()\nopen(path, 'w').write(old)\n"
+    assert "OSError" in run(tmp_path, source).tail
+
+
+def test_the_home_that_the_harness_was_started_from_is_hidden_although_home_names_another(tmp_path, monkeypatch):
+    other = Path(tempfile.mkdtemp(dir=Path(__file__).parent))
+    try:
+        (other / ".ssh").mkdir()
+        (other / ".ssh" / "id").write_text("hush")
+        (other / "project").mkdir()
+        (other / "project" / "data").write_text("shown\n")
+        source = f"import os\nprint(os.path.exists({str(other / '.ssh' / 'id')!r}))\n"
+        monkeypatch.chdir(other)
+        assert run(tmp_path, source, invoked_from=other).tail == "False\n"
+        monkeypatch.chdir(other / "project")
+        source += f"print(open({str(other / 'project' / 'data')!r}).read(), end='')"
+        assert run(tmp_path, source, invoked_from=other / "project").tail == "False\nshown\n"
+    finally:
+        shutil.rmtree(other)
+
+
+@pytest.mark.parametrize("box", [SANDBOX, OPEN])
+def test_a_run_connects_to_no_socket_file(tmp_path, monkeypatch, box):
+    """Neither by the name that it was bound with, nor by a relative one."""
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.chdir(own)
+    with socket.socket(socket.AF_UNIX) as whole, socket.socket(socket.AF_UNIX) as relative:
+        whole.bind(str(own / "whole"))
+        relative.bind("relative")
+        source = "import socket\n"
+        for server in (whole, relative):
+            server.listen()
+        for name in ("whole", "relative"):
+            source += f"try: socket.socket(socket.AF_UNIX).connect({str(own / name)!r}); print('connected')\n"
+            source += "except ConnectionRefusedError: print('refused')\n"
+        ran = probes.run(tmp_path, source, sandbox=box, invoked_from=own)
+    assert ran.tail == "refused\nrefused\n"
+
+
+def test_the_keys_of_the_users_session_are_out_of_reach(tmp_path):
+    libc = ctypes.CDLL(None)
+    if platform.machine() != "x86_64" or libc.syscall(248, b"user", b"harness:test", b"hush", 4, -3) <= 0:
+        pytest.skip("no keyring")
+    source = "import ctypes\nprint(ctypes.CDLL(None).syscall(249, b'user', b'harness:test', None, 0))\n"
+    assert run(tmp_path, source).tail == "-1\n"
+
+
+def test_of_the_cache_a_run_sees_what_it_needs(tmp_path):
+    cache = Path(tempfile.mkdtemp(dir=Path(__file__).parent))
+    try:
+        for name in ("needed", "of-another-project"):
+            (cache / name).mkdir()
+            (cache / name / "code.py").write_text("x = 1\n")
+        source = f"from pathlib import Path\nprint([path.name for path in Path({str(cache)!r}).iterdir()])\n"
+        box = evolve(SANDBOX, hidden=(cache,))
+        ran = probes.run(tmp_path, source, sandbox=box, readable=(cache / "needed",))
+        assert ran.tail == "['needed']\n"
+    finally:
+        shutil.rmtree(cache)
+
+
+@pytest.mark.parametrize("end", ["sys.exit(139)", "os.kill(os.getpid(), signal.SIGSEGV)"])
+@pytest.mark.parametrize("argv", [False, True])
+def test_an_exit_code_means_the_same_with_and_without_a_sandbox(tmp_path, end, argv):
+    source = f"import os, signal, sys\n{end}\n"
+    more = {"argv": (sys.executable, "-c", source)} if argv else {}
+    inside, outside = (
+        probes.run(tmp_path / name, "" if argv else source, sandbox=box, **more)
+        for name, box in (("inside", SANDBOX), ("outside", None))
+    )
+    assert (inside.outcome, inside.exit_code, inside.detail) == (outside.outcome, outside.exit_code, outside.detail)

@@ -14,11 +14,11 @@ from support import bisection
 
 from harness.model.boundary import Counts
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, Gauges, LineSearch, Noise, Trial
+from harness.search import Gauges, LineSearch, LineStatus, Noise, Trial
 from harness.search.posterior import PRIOR, RATES, TRUSTED_ENDS, Posterior
 
 FLAKY = Noise(flaky=True)
-NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+NAMED = (LineStatus.FOUND, LineStatus.FIXED)
 
 
 def drive(search, verdict, lanes=1, pick=lambda waiting: 0):
@@ -108,7 +108,7 @@ def test_a_search_goes_on_with_the_runs_of_lower_levels(change):
     search = LineSearch(30, good=0, bad=29, sure=False)
     runs = drive(search, lambda t: verdicts.setdefault(t, Verdict.BAD if t.position >= change else Verdict.GOOD))
     assert runs == drive(bisection(30, good=0, bad=29), verdicts.get)
-    assert (search.result.status, search.result.boundary) == (BisectionStatus.FOUND, (change - 1, change))
+    assert (search.result.status, search.result.boundary) == (LineStatus.FOUND, (change - 1, change))
     again = [going_on(search, verdicts, proofs=proofs).ask(20) for proofs in ((0, 0), (2, 2), (3, 3), (9, 9))]
     assert set(again[0]) > set(again[1])
     assert len(again[2]) <= 3
@@ -134,7 +134,7 @@ def test_a_bad_end_that_passes_is_run_again():
     assert lucky.result.boundary[1] == 3
     never = LineSearch(6, good=0, bad=5)
     drive(never, lambda trial: Verdict.GOOD)
-    assert never.result.status is BisectionStatus.NO_FAILURE
+    assert never.result.status is LineStatus.NO_FAILURE
 
 
 def test_a_bug_that_fails_half_the_time_is_missed_at_the_bad_end_in_under_one_percent():
@@ -146,7 +146,7 @@ def test_a_bug_that_fails_half_the_time_is_missed_at_the_bad_end_in_under_one_pe
 def test_a_bad_end_that_passes_is_not_run_again_if_one_run_is_enough():
     search = LineSearch(6, good=0, bad=5, noise=Noise(confirm=0))
     assert drive(search, lambda trial: Verdict.GOOD) == 1
-    assert search.result.status is BisectionStatus.NO_FAILURE
+    assert search.result.status is LineStatus.NO_FAILURE
 
 
 def test_a_good_end_that_fails_is_run_again():
@@ -155,7 +155,7 @@ def test_a_good_end_that_fails_is_run_again():
     assert search.result.boundary[1] == 3
     always = LineSearch(6, good=0, bad=5)
     assert drive(always, lambda trial: Verdict.BAD) == 3
-    assert always.result.status is BisectionStatus.NOT_A_REGRESSION
+    assert always.result.status is LineStatus.NOT_A_REGRESSION
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -165,7 +165,7 @@ def test_confirm_repeats_only_both_sides(lanes):
     while waiting := search.ask(lanes):
         trials.append(waiting[0])
         search.tell(waiting[0], Verdict.BAD if waiting[0].position >= 5 else Verdict.GOOD)
-    assert search.result.status is BisectionStatus.FOUND
+    assert search.result.status is LineStatus.FOUND
     assert sorted(t for t in trials if t.attempt) == [Trial(4, 1), Trial(4, 2), Trial(5, 1), Trial(5, 2)]
 
 
@@ -176,7 +176,7 @@ def test_contradicting_verdicts_are_flaky_if_one_run_was_to_be_enough(side, agai
     search.tell(Trial(side, 1), again)
     assert search.done
     assert not search.is_noisy
-    assert search.result.status is BisectionStatus.FLAKY
+    assert search.result.status is LineStatus.FLAKY
     assert search.result.flaky == (side,)
     assert search.result.boundary == (4, 5)
 
@@ -216,9 +216,9 @@ def test_simulated_investigations_end_in_a_supported_answer(count, lanes, is_fla
     search = LineSearch(count, good=0, bad=count - 1, noise=Noise(flaky=is_flaky))
     assert drive(search, verdict, lanes, pick=lambda waiting: dice.randrange(4)) <= 180
     result = search.result
-    assert result.status is not BisectionStatus.OPEN
+    assert result.status is not LineStatus.OPEN
     assert 0 <= (result.confidence or 0) <= 1 + 1e-9
-    if result.status is BisectionStatus.FOUND:
+    if result.status is LineStatus.FOUND:
         older, newer = result.boundary
         assert newer == older + 1
         assert told[search.verdict_of(newer, Verdict.BAD)] is Verdict.BAD
@@ -291,7 +291,7 @@ def test_a_changed_failure_rate_is_found_in_few_runs(before, after, most):
     for _ in range(40):
         change = dice.randrange(1, 32)
         result, runs = investigate(32, change, before, after, dice)
-        right += result.status is BisectionStatus.FOUND and result.boundary[1] == change
+        right += result.status is LineStatus.FOUND and result.boundary[1] == change
         spent += runs
     assert right >= 38
     assert spent / 40 <= most
@@ -303,11 +303,11 @@ def test_no_release_is_named_if_the_rate_is_constant(rate):
     for _ in range(40):
         result, _ = investigate(32, None, rate, rate, dice)
         ended[result.status] += 1
-    assert ended[BisectionStatus.FOUND] <= 1
+    assert ended[LineStatus.FOUND] <= 1
     if rate == 0.0:
-        assert set(ended) == {BisectionStatus.NO_FAILURE}
+        assert set(ended) == {LineStatus.NO_FAILURE}
     if rate == 1.0:
-        assert set(ended) == {BisectionStatus.NOT_A_REGRESSION}
+        assert set(ended) == {LineStatus.NOT_A_REGRESSION}
 
 
 @pytest.mark.parametrize(("before", "after", "most"), [(0, 0.5, 30), (0.05, 0.95, 18), (0, 1, 11)])
@@ -326,13 +326,13 @@ def test_trusted_ends_take_fewer_runs(before, after, most):
 def test_the_only_possible_release_is_named_after_both_sides_ran():
     """With trusted ends the oldest boundary is certain before the good end has run."""
     result, runs = investigate(32, 1, 0, 1, Random(1), confidence=0.96, trusts_ends=True)
-    assert (result.status, result.boundary) == (BisectionStatus.FOUND, (0, 1))
+    assert (result.status, result.boundary) == (LineStatus.FOUND, (0, 1))
     assert runs <= 12
 
 
 def test_a_trusted_good_end_that_always_fails_names_nothing():
     result, runs = investigate(32, None, 1, 1, Random(1), confidence=0.96, trusts_ends=True)
-    assert result.status is BisectionStatus.INCONCLUSIVE
+    assert result.status is LineStatus.INCONCLUSIVE
     assert result.boundary is None
     assert runs <= 40
 
@@ -343,7 +343,7 @@ def test_a_fix_is_found_in_the_other_direction():
     while waiting := search.ask():
         fails = waiting[0].position < 12 and dice.random() < 0.7
         search.tell(waiting[0], Verdict.BAD if fails else Verdict.GOOD)
-    assert (search.result.status, search.result.boundary) == (BisectionStatus.FIXED, (11, 12))
+    assert (search.result.status, search.result.boundary) == (LineStatus.FIXED, (11, 12))
     assert search.result.good_side.bad == 0
     assert search.result.bad_side.bad < search.result.bad_side.runs
 
@@ -357,7 +357,7 @@ def test_skipped_releases_are_not_named_or_run_forever():
         bad = trial.position >= 12 and dice.random() < 0.7
         skipped = 9 <= trial.position <= 13
         search.tell(trial, Verdict.SKIP if skipped else Verdict.BAD if bad else Verdict.GOOD)
-    assert search.result.status is BisectionStatus.INCONCLUSIVE
+    assert search.result.status is LineStatus.INCONCLUSIVE
     assert search.result.suspects == tuple(range(9, 15))
     assert search.result.boundary == (8, 14)
     assert max(asked[p] for p in range(9, 14)) <= 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import bisection, knowing
 
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, LineSearch, MovedEnd, PositionState, Search, Trial
+from harness.search import LineSearch, LineStatus, MovedEnd, PositionState, Search, Trial
 from harness.search.survey import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 
 VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
@@ -40,15 +40,15 @@ def check(history: str, search: LineSearch, ended: list[int], *, find_fix: bool,
     assert set(ended) <= set(window)
     assert result.flaky == ()
     if not inside:
-        assert result.status is BisectionStatus.INCONCLUSIVE
+        assert result.status is LineStatus.INCONCLUSIVE
         assert result.suspects == tuple(window)
     elif history[from_bad[0]] == "G":
-        assert result.status is BisectionStatus.NO_FAILURE
+        assert result.status is LineStatus.NO_FAILURE
     elif result.boundary is None and len(inside) == 1 and inside[0] != (window[-1] if find_fix else window[0]):
-        assert result.status is BisectionStatus.INCONCLUSIVE
+        assert result.status is LineStatus.INCONCLUSIVE
         assert len(result.suspects) >= 1
     elif result.boundary is None:
-        nothing = BisectionStatus.NOT_FIXED if find_fix else BisectionStatus.NOT_A_REGRESSION
+        nothing = LineStatus.NOT_FIXED if find_fix else LineStatus.NOT_A_REGRESSION
         assert result.status is nothing
         assert history[from_bad[-1]] == "B"
         assert from_bad[-1] in ended
@@ -59,9 +59,9 @@ def check(history: str, search: LineSearch, ended: list[int], *, find_fix: bool,
         assert set(history[older + 1 : newer]) <= {"S"}
         assert result.suspects == tuple(range(older + 1, newer + 1))
         if newer - older == 1:
-            assert result.status is (BisectionStatus.FIXED if find_fix else BisectionStatus.FOUND)
+            assert result.status is (LineStatus.FIXED if find_fix else LineStatus.FOUND)
         else:
-            assert result.status is BisectionStatus.INCONCLUSIVE
+            assert result.status is LineStatus.INCONCLUSIVE
 
 
 def ends_of(count: int) -> list[tuple[int | None, int | None]]:
@@ -167,7 +167,7 @@ def test_skipped_steps_are_stepped_over():
     search = bisection(100)
     ended = drive(search, "G" * 70 + "S" * 26 + "B" * 4)
     assert ended[:7] == [99, 98, 97, 95, 91, 83, 67]
-    assert search.result.status is BisectionStatus.INCONCLUSIVE
+    assert search.result.status is LineStatus.INCONCLUSIVE
     assert search.result.suspects == tuple(range(70, 97))
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
 from harness.search import (
-    BisectionStatus,
     ByNumber,
     Gauges,
     Grid,
     LineSearch,
+    LineStatus,
     Noise,
     Reading,
     Trial,
@@ -25,7 +25,7 @@ from harness.search import (
 from harness.search.numbers import _rank_of_two, effect_of
 
 BOUND = 10.0
-NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+NAMED = (LineStatus.FOUND, LineStatus.FIXED)
 
 
 def investigate(value, count=24, *, by_number=True, find_fix=False, confirm=None):
@@ -37,7 +37,7 @@ def investigate(value, count=24, *, by_number=True, find_fix=False, confirm=None
     while waiting := search.ask():
         assert search.ask() == waiting
         assert not search.done
-        assert search.result.status is BisectionStatus.OPEN
+        assert search.result.status is LineStatus.OPEN
         assert search.remaining() > 0
         seen[waiting[0]] = value(waiting[0].position)
         search.tell(waiting[0], Verdict.BAD if not seen[waiting[0]] <= BOUND else Verdict.GOOD)
@@ -83,7 +83,7 @@ def test_a_noisy_metric_is_run_until_its_interval_excludes_zero():
     for change in (1, 9, 23):
         search, _ = investigate(lambda p, c=change: (12 if p >= c else 8) + dice.uniform(-1.9, 1.9))
         effect = search.result.effect
-        assert (search.result.status, search.result.boundary) == (BisectionStatus.FOUND, (change - 1, change))
+        assert (search.result.status, search.result.boundary) == (LineStatus.FOUND, (change - 1, change))
         assert (effect.good_runs, effect.bad_runs, effect.confidence) == (5, 5, 0.99)
         assert 0 < effect.low <= effect.difference <= effect.high
 
@@ -127,7 +127,7 @@ def test_a_release_is_not_named_without_a_difference_in_the_metric():
     ended = [investigate(lambda p: 9.3 + p / 5 + dice.uniform(-0.5, 0.5), 8)[0].result for _ in range(12)]
     unclear = [r for r in ended if r.boundary is not None and not r.effect.is_clear]
     assert unclear
-    assert {result.status for result in unclear} == {BisectionStatus.INCONCLUSIVE}
+    assert {result.status for result in unclear} == {LineStatus.INCONCLUSIVE}
 
 
 def test_an_infinite_metric_is_confirmed_like_an_exception():

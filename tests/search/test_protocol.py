@@ -56,11 +56,11 @@ def plan(supposed):
 
 
 def test_candidates_that_need_the_fewest_verdicts_come_first():
-    assert foresee(4, plan=plan, asked=[""]) == ("b", "g", "bb", "bg")
+    assert foresee(4, plan=plan, requested=[""]) == ("b", "g", "bb", "bg")
 
 
 def test_it_ends_with_the_search_and_excludes_current_requests():
-    found = foresee(99, plan=plan, asked=["", "b"])
+    found = foresee(99, plan=plan, requested=["", "b"])
     assert len(found) == 2 + 4 - 1
     assert not {"", "b"}.intersection(found)
 

@@ -16,8 +16,8 @@ from harness.bisection.answer import Comparison
 from harness.errors import UserMistake
 from harness.model import Change, Device, Lock, Observation, Outcome, Pin, Repro, Signature
 from harness.model.culprit import Evidence
-from harness.question.inquiry import Inquiry
-from harness.question.question import parse_end
+from harness.question.question import Question
+from harness.question.request import parse_end
 from harness.store import as_record, read_record
 from harness.watch.project import (
     FILE,
@@ -51,7 +51,7 @@ ANSWER = evolve(
 )
 WATCH = ProjectWatch(
     session=None,
-    question=Inquiry("", Repro("pytest", "d")),
+    question=Question("", Repro("pytest", "d")),
     newest=parse_end("2025-07-31", "--day", now=datetime(2025, 8, 1, tzinfo=UTC)),
     state=Path(),
     name="Newest packages",

@@ -41,6 +41,11 @@ def note_use(event: str, args: tuple[Any, ...]) -> None:
             _used_files.add(path)
 
 
+def used_files() -> set[str]:
+    """The installed files that were executed or read as data until now."""
+    return set(_used_files)
+
+
 def uses_cuda() -> bool:
     """Whether CUDA is initialised here. Any other query would initialise it, which takes seconds and memory."""
     torch: Any = sys.modules.get("torch")

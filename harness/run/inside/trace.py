@@ -9,6 +9,7 @@ calls run no new lines is no longer traced. The graph of imports shows which mod
 from __future__ import annotations
 
 import builtins
+import itertools
 import os
 import sys
 import threading
@@ -16,11 +17,13 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import CodeType, FrameType
 
 _MOST_QUIET = 40  # calls of one function without a new line, after which its lines are no longer traced
 _MODULE = "<module>"
+_COLLECTIONS = (dict, list, tuple, set, frozenset)
+_MOST_VALUES = 1000  # of a collection
 
 
 class Tracer:
@@ -101,11 +104,14 @@ class ImportGraph:
     """Records imports after `install`: new ones with a finder that finds nothing, the others with `__import__`.
 
     Each import while a module's own code runs is an edge from that module, even if the imported module was already
-    loaded. An import inside a function counts for every module whose own code is on the stack.
+    loaded, and even if there is no such module. An import inside a function counts for every module whose own code is
+    on the stack. What a module holds at the end of its own code is an edge, too: a package whose `__getattr__` keeps
+    the names that it has imported hands them out without a further import.
     """
 
     def __init__(self) -> None:
         self._edges: dict[str, set[str]] = {}
+        self._loading: dict[str, None] = {}
         self._import = builtins.__import__
 
     def install(self) -> None:
@@ -115,11 +121,22 @@ class ImportGraph:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Record a module that is about to be loaded; returns None, so that another finder finds it."""
+        self._note_held()
+        self._loading[name] = None
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code.co_name == _MODULE:
                 self._note(frame.f_globals.get("__name__"), name)
             frame = frame.f_back
+
+    def _note_held(self) -> None:
+        """Record what modules hold as soon as they are loaded, because other modules give them names later."""
+        for name in list(self._loading):
+            module = sys.modules.get(name)
+            if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+                self._loading.pop(name, None)
+                for origin in set(_origins(name, vars(module) if isinstance(module, types.ModuleType) else {})):
+                    self._note(name, origin)
 
     def _noted_import(
         self,
@@ -130,6 +147,7 @@ class ImportGraph:
         level: int = 0,
     ) -> types.ModuleType:
         module = self._import(name, globals, locals, fromlist or (), level)
+        self._note_held()
         frame = sys._getframe(1)
         if frame.f_code.co_name == _MODULE:
             importer = frame.f_globals.get("__name__")
@@ -146,7 +164,8 @@ class ImportGraph:
             self._edges.setdefault(importer, set()).add(imported)
 
     def described(self) -> dict[str, Any]:
-        """Return the loaded modules in loading order with their files, and the edges between them."""
+        """Return the loaded modules in loading order with their files, and the edges from them."""
+        self._note_held()
         loaded = {}
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
@@ -155,5 +174,36 @@ class ImportGraph:
                 loaded[name] = origin if type(origin) is str else ""
         return {
             "modules": loaded,
-            "imports": {name: sorted(found & loaded.keys()) for name, found in self._edges.items() if name in loaded},
+            "imports": {name: sorted(found) for name, found in self._edges.items() if name in loaded},
         }
+
+
+def _origins(module: str, values: dict[str, Any]) -> Iterator[str]:
+    """The modules that the values of a module come from: its bases, its decorators, what it keeps in collections.
+
+    Nothing of the values is called: an attribute of a proxy may import what it stands for.
+    """
+    for value in list(values.values()):
+        yield from _origins_of(value)
+        if type(value) in _COLLECTIONS:
+            inside = value.values() if type(value) is dict else value
+            for one in itertools.islice(list(inside), _MOST_VALUES):
+                yield from _origins_of(one)
+        if isinstance(value, type) and type.__getattribute__(value, "__dict__").get("__module__") == module:
+            for member in list(type.__getattribute__(value, "__dict__").values()):
+                yield from _origins_of(member)
+
+
+def _origins_of(value: Any) -> Iterator[str]:
+    """The modules that define a value: of a class those of its bases, of a function also that of its decorator."""
+    found: list[object] = []
+    if issubclass(type(value), types.ModuleType):
+        found.append(object.__getattribute__(value, "__dict__").get("__name__"))
+    elif isinstance(value, (staticmethod, classmethod, types.MethodType)):
+        yield from _origins_of(value.__func__)
+    elif isinstance(value, types.FunctionType):
+        found += [value.__module__, value.__globals__.get("__name__")]
+    else:
+        kind = value if issubclass(type(value), type) else type(value)
+        found += [type.__getattribute__(base, "__dict__").get("__module__") for base in type.mro(kind)]
+    yield from (name for name in found if type(name) is str)

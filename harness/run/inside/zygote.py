@@ -1,10 +1,10 @@
 """Imports the modules that no candidate changes, and forks a guarded child for each probe.
 
 Started as `python zygote.py ORDER.json` with a socket as standard input. It imports the modules in the order, reports
-the result on the socket, and then waits for requests. Each request passes the socket that a guard uses as standard
-input and output. The fork becomes that guard: it reads the request of the run, starts the child driver in another fork
-instead of a new interpreter, watches it and reports how it ended, like the guard of any other run. The zygote exits
-when its socket is closed.
+the result and the executed files on the socket, and then waits for requests. Each request passes the socket that a
+guard uses as standard input and output. The fork becomes that guard: it reads the request of the run, starts the child
+driver in another fork instead of a new interpreter, watches it and reports how it ended, like the guard of any other
+run. The zygote exits when its socket is closed.
 """
 
 # ruff: noqa: PTH123
@@ -116,12 +116,15 @@ def main(path: str) -> None:
     sys.modules["_harness_child_driver"] = sys.modules.pop("child")
     sys.path[0] = order["script_folder"]
     guard = child.load("_harness_guard", order["guard"])
+    if order["sandboxed"]:
+        guard.leave_keyring()
     sys.addaudithook(child.note_use)
     gc.disable()  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
     gc.enable()
-    control.sendall(f"{problem}\n".encode("utf-8", "replace"))
+    report = {"problem": problem, "executed": sorted(child.used_files())}
+    control.sendall(f"{json.dumps(report)}\n".encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
     _serve(control, guard, child)
     os._exit(0)  # there is nothing to save, and to tear down the imported modules takes long

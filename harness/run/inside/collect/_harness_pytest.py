@@ -150,7 +150,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 def _is_asked(test: str, asked: frozenset[str]) -> bool:
     """Whether the test, its function, class, module or a folder's conftest.py is wanted."""
     test = _named(test)
-    if test in asked or WHOLE_RUN in asked:
+    if test in asked:
         return True
     function = test.split("[", 1)[0]
     parts = function.split("::")
@@ -184,6 +184,12 @@ def pytest_collectreport(report: Any) -> None:
 def pytest_internalerror(excinfo: Any) -> None:
     """Record an internal error of pytest or of a plugin."""
     _recorder.run_failed(excinfo.value)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Record that the tests are over; plugins may still change the exit code."""
+    _recorder.tests_over()
 
 
 def pytest_unconfigure() -> None:

@@ -25,6 +25,7 @@ from typing import Any
 import _harness_report as _report  # type: ignore[import-not-found]
 
 WHOLE_RUN = "<run>"
+EXIT = "exit code"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
 # The outermost frames belong to the test tool.
@@ -80,6 +81,10 @@ class Recorder:
                 told["exception"] = exception
         self._line(told)
 
+    def tests_over(self) -> None:
+        """Record that no more tests start: a process that ends badly from now on does so after its tests."""
+        self._line({"over": True})
+
     def run_failed(self, error: BaseException) -> None:
         """Record an exception that ended the whole run."""
         self.result(WHOLE_RUN, "error", self.describe(error), 0.0)
@@ -118,10 +123,10 @@ class Recorder:
 
 
 def only() -> list[str]:
-    """Return the only tests to run; empty for all."""
+    """Return the only tests to run; empty for all, as for a failure that belongs to no test."""
     path = os.environ.get("HARNESS_TESTS_ONLY")
     if not path:
         return []
     with open(path, encoding="utf-8") as file:
-        asked: list[str] = json.load(file)
-    return asked
+        names: list[str] = json.load(file)
+    return [] if {WHOLE_RUN, EXIT}.intersection(names) else names

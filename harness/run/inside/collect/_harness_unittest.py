@@ -16,7 +16,7 @@ import unittest.main
 from time import perf_counter as _now
 from typing import Any
 
-from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-found]
+from _harness_tests import Recorder, only  # type: ignore[import-not-found]
 
 __unittest = True
 _HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
@@ -44,6 +44,10 @@ class _RecordingResult(unittest.TextTestResult):
         super().stopTest(test)
         if self._outcome:
             self._recorder.result(_name(test), self._outcome, self._exception, _now() - self._begun)
+
+    def stopTestRun(self) -> None:
+        super().stopTestRun()
+        self._recorder.tests_over()
 
     def addSuccess(self, test: Any) -> None:
         super().addSuccess(test)
@@ -155,7 +159,7 @@ def _kept(suite: Any, asked: frozenset[str]) -> Any:
 
 def _is_asked(test: Any, asked: frozenset[str]) -> bool:
     name = _name(test)
-    if WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
+    if any(name == one or name.startswith(f"{one}.") for one in asked):
         return True
     return hasattr(test, "harness_module") and any(one.startswith(f"{name}.") for one in asked)
 

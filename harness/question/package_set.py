@@ -1,4 +1,4 @@
-"""A snapshot: the packages beside which some are put at other versions. Nothing else makes such probes."""
+"""A set of packages beside which some are put at other versions. Nothing else makes such probes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 from harness.environment.attempt import is_source
 from harness.model import Combination, Lock, Repro, is_prerelease, name_of
 from harness.probing import Probe
-from harness.question.inquiry import Scope
+from harness.question.question import Scope
 
 if TYPE_CHECKING:
     from harness.probing.probe import Probing
@@ -31,7 +31,7 @@ class Way(enum.Enum):
 
 
 @frozen(kw_only=True)
-class Snapshot:
+class PackageSet:
     """Packages, and how they are resolved again from `requirements`.
 
     `lock` has their versions, None if nothing is kept. `as_of` is the day, and `days` are those of the subject's

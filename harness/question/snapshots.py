@@ -1,4 +1,4 @@
-"""A world: the packages of one end of a question, made from a day, a file, a Python or a release."""
+"""Snapshots: the packages of one end of a question, made from a day, a file, a Python or a release."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.model.lock import NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
-from harness.question.inquiry import Scope
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.question.lower_bounds import Lifting, existed, lift_bounds
-from harness.question.question import TODAY, End, EndKind, Ends, day_end
+from harness.question.package_set import PackageSet, Way, prereleases_of
+from harness.question.question import Scope
 from harness.question.releases import check_ends
-from harness.question.snapshot import Snapshot, Way, prereleases_of
+from harness.question.request import TODAY, End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,17 +52,17 @@ class NoSolution(UserMistake):
 
 
 @frozen(kw_only=True)
-class World(Snapshot):
-    """The snapshot of one end, which has a lock.
+class Snapshot(PackageSet):
+    """The packages of one end: a lock, and how it is resolved again.
 
-    `told` are sentences about how it was made, `changed` those of them about packages that differ from what the end
+    `notes` are sentences about how it was made, `changed` those of them about packages that differ from what the end
     says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
     project's requirements whose lower bounds were not kept to what is left of them.
     """
 
     end: End
     lock: Lock
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
     lifted: Mapping[str, str] = field(factory=dict)
@@ -73,8 +73,8 @@ class World(Snapshot):
         uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
         return self.as_of or max(uploads, default=None)
 
-    def lifting(self, other: World) -> World:
-        """Return this world, to be changed without the bounds that an older one could not keep.
+    def lifting(self, other: Snapshot) -> Snapshot:
+        """Return this snapshot, to be changed without the bounds that an older one could not keep.
 
         The versions of that one take their place, or a resolver would go back to any release that has no limits.
         """
@@ -82,12 +82,12 @@ class World(Snapshot):
         return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
 
     def itself(self, repro: Repro | None = None) -> Probe:
-        """Return the probe of this world unchanged."""
+        """Return the probe of this snapshot unchanged."""
         combination = self.scope.combination(self.requirements, self.as_of)
         return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
 
     def constrained(self, prober: Probing, constraints: Sequence[str], repro: Repro) -> Probe:
-        """Return the probe of this world with additional constraints."""
+        """Return the probe of this snapshot with additional constraints."""
         probe = self.at(prober, {}, repro=repro)
         requirements = (*probe.combination.requirements, *constraints)
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
@@ -99,8 +99,8 @@ def end_words(end: End) -> str:
 
 
 @frozen
-class Worlds:
-    """Makes worlds of ends. `newest` is the day whose packages are used if the ends are only releases."""
+class Snapshots:
+    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases."""
 
     scope: Scope
     prober: Probing
@@ -109,10 +109,10 @@ class Worlds:
     subject: str
     newest: End
 
-    def of(self, end: End) -> World:
-        """Make the world of a day, a file, a lock or a Python. Raises `UserMistake`."""
+    def of(self, end: End) -> Snapshot:
+        """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
         if end.lock is not None:
-            return World(
+            return Snapshot(
                 end=end,
                 scope=self.scope,
                 lock=end.lock,
@@ -126,38 +126,38 @@ class Worlds:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
-        world = self._pinned(end, pins)
-        there = set(map(name_of, pins.requirements))
-        if is_python and there.issuperset(map(name_of, self.scope.requirements)):
-            world = evolve(world, inside=end.path)
+        snapshot = self._pinned(end, pins)
+        installed = set(map(name_of, pins.requirements))
+        if is_python and installed.issuperset(map(name_of, self.scope.requirements)):
+            snapshot = evolve(snapshot, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
-            told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
-            world = evolve(world, told=(*world.told, told))
-        return world
+            note = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
+            snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
+        return snapshot
 
-    def both(self, ends: Ends) -> tuple[World | None, World]:
-        """Make the worlds of the good and the bad end; the good one is None if it was not given.
+    def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
+        """Make the snapshots of the good and the bad end; the good one is None if it was not given.
 
-        A release is the world of the other end with the subject at that release; two releases use the newest packages.
-        Raises `UserMistake` and `UnknownRelease`.
+        The snapshot of a release is that of the other end with the subject at that release; two releases use the newest
+        packages. Raises `UserMistake` and `UnknownRelease`.
         """
         good, bad = ends.good, ends.bad
         other = good if good is not None and good.kind is not EndKind.RELEASE else self.newest
-        world = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
+        snapshot = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
         if good is None:
-            return None, world
-        return (self.at_release(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
+            return None, snapshot
+        return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
 
-    def building_only(self, names: Collection[str]) -> Worlds:
-        """Worlds for days that the user did not name: only what another end had to build is worth a build."""
+    def building_only(self, names: Collection[str]) -> Snapshots:
+        """Snapshots for days that the user did not name: only what another end had to build is worth a build."""
         from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
         return evolve(self, scope=evolve(self.scope, from_source=from_source))
 
-    def required(self) -> tuple[Worlds, World] | None:
-        """Make the world of the exact versions that a repro requires, on the day of the newest of them.
+    def required(self) -> tuple[Snapshots, Snapshot] | None:
+        """Make the snapshot of the exact versions that a repro requires, on the day of the newest of them.
 
-        Also returns what makes the worlds before it, in which these versions are free. None without exact versions.
+        Also returns what makes the snapshots before it, in which these versions are free. None without exact versions.
         Raises `UserMistake` if they can't be installed together.
         """
         requirements = self.scope.requirements
@@ -172,20 +172,20 @@ class Worlds:
         lock = resolution.lock
         if lock is None:
             raise UserMistake(
-                f"the repro's own versions can't be installed ({', '.join(exact)}): {_told(resolution)}",
+                f"the repro's own versions can't be installed ({', '.join(exact)}): {_in_one_line(resolution)}",
                 hint="take a version out of its dependencies, or name the ends with --good and --bad",
             )
         free = evolve(self, scope=evolve(self.scope, requirements=loose))
-        told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
+        note = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
         end = day_end(moment)
-        return free, World(
-            end=end, scope=free.scope, lock=lock, requirements=loose, way=Way.NEAR, as_of=moment, told=(told,)
+        return free, Snapshot(
+            end=end, scope=free.scope, lock=lock, requirements=loose, way=Way.NEAR, as_of=moment, notes=(note,)
         )
 
     def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
 
-    def _of_day(self, end: End) -> World:
+    def _of_day(self, end: End) -> Snapshot:
         """Resolve the packages of a day; what had no wheel then is built.
 
         On an earlier day than today, bounds of the project that can't be met are lifted. Raises `UserMistake`.
@@ -207,17 +207,17 @@ class Worlds:
             lacks = lacks_wheels(resolution.words)
             hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
             hint = hint or self._hint_on_bounds(resolution.words, lifting.requirements)
-            what = f"nothing can be installed as of {end.text}: {_told(resolution)}"
+            what = f"nothing can be installed as of {end.text}: {_in_one_line(resolution)}"
             raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
-        return World(
+        return Snapshot(
             end=end,
             scope=scope,
             lock=lock,
             requirements=lifting.requirements,
             way=Way.DAY,
             as_of=end.moment,
-            told=(*lifting.told, *_built_words(end, lock), *changed),
+            notes=(*lifting.notes, *_built_words(end, lock), *changed),
             changed=changed,
             lifted=lifting.lifted,
         )
@@ -232,8 +232,8 @@ class Worlds:
                     hint="choose a later day",
                 )
 
-    def _pinned(self, end: End, pins: Pins) -> World:
-        """Make the world of the packages that a file or an environment lists; what has no wheel is built.
+    def _pinned(self, end: End, pins: Pins) -> Snapshot:
+        """Make the snapshot of the packages that a file or an environment lists; what has no wheel is built.
 
         A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
         today. Raises `UserMistake` if it can't be installed.
@@ -246,28 +246,30 @@ class Worlds:
             resolution = self._resolved(scope.combination(requirements, None))
             if (chosen := resolution.lock) is None:
                 raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-            return World(end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, told=pins.told)
+            return Snapshot(
+                end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, notes=pins.notes
+            )
         # A project under test runs from its folder.
-        changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
+        changed = tuple(text for text in pins.notes if not (scope.repro.project and LOCAL_PROJECT in text))
         combination = scope.combination(pins.requirements, None)
         exact = evolve(combination, only_named=True, holds=(), from_source=scope.any_source)
         resolution = self._resolved(exact)
         if resolution.lock is None:
-            requirements, more = self._that_can_be_had(exact)
-            changed += more
+            requirements, replaced = self._available(exact)
+            changed += replaced
             resolution = self._resolved(evolve(exact, requirements=requirements))
         lock = resolution.lock
         if lock is None:
-            raise UserMistake(f"{end.text} can't be installed again: {_told(resolution)}")
-        told = (*dict.fromkeys((*pins.told, *changed)), *_built_words(end, lock))
+            raise UserMistake(f"{end.text} can't be installed again: {_in_one_line(resolution)}")
+        notes = (*dict.fromkeys((*pins.notes, *changed)), *_built_words(end, lock))
         if missing:
             lock, when = self._with_missing(end, lock, missing)
-            told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
+            notes += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
-        return World(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, told=told, changed=changed)
+        return Snapshot(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, notes=notes, changed=changed)
 
-    def at_release(self, end: End, other: World) -> World:
-        """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
+    def at_release(self, end: End, other: Snapshot) -> Snapshot:
+        """Put the subject of another end's snapshot at a release. Raises `UserMistake` and `UnknownRelease`."""
         check_ends(self.index, self.subject, [end.text])
         resolution = self.prober.resolve(other.at(self.prober, {self.subject: end.text}))
         if resolution.lock is None:
@@ -276,8 +278,8 @@ class Worlds:
                 both = (self.index.release(self.subject, end.text), *self.index.releases(self.subject)[-1:])
                 hint = self._python_hint(both)[0] or hint
             what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
-            raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
-        return evolve(other, end=end, lock=resolution.lock, way=Way.NEAR, told=())
+            raise UserMistake(f"{what}: {_in_one_line(resolution)}", hint=hint)
+        return evolve(other, end=end, lock=resolution.lock, way=Way.NEAR, notes=())
 
     def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
         """Return the lock with further requirements, as new as its newest package, and words about that day.
@@ -291,48 +293,48 @@ class Worlds:
             pinned: list[str] = []
             while True:
                 combination = self.scope.combination((*missing, *pinned), as_of, lock)
-                asked = evolve(combination, from_source=self.scope.any_source, prereleases=prereleases_of(lock))
-                answer = self._resolved(asked, lock)
+                buildable = evolve(combination, from_source=self.scope.any_source, prereleases=prereleases_of(lock))
+                answer = self._resolved(buildable, lock)
                 resolution = resolution or answer
                 if answer.lock is None:
                     break
                 moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
                 if not moved:
-                    there = {pin.name for pin in lock.pins}
-                    added = (pin for pin in answer.lock.pins if pin.name not in there)
+                    locked = {pin.name for pin in lock.pins}
+                    added = (pin for pin in answer.lock.pins if pin.name not in locked)
                     when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
                     return evolve(lock, pins=(*lock.pins, *added)), when
                 pinned += [f"{change.name}=={change.before}" for change in moved]
-        words = _told(resolution) if resolution is not None else ""
+        words = _in_one_line(resolution) if resolution is not None else ""
         raise UserMistake(
             f"{', '.join(missing)} can't be installed beside the packages of {end.text}: {words}",
             hint=f"add what the command needs to {end.text}, or change a requirement with --with",
         )
 
-    def _that_can_be_had(self, exact: Combination) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _available(self, exact: Combination) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the pins that have a wheel or can be built, and sentences about the others, which are left out.
 
         Raises `UserMistake` if one of those is required.
         """
         required = set(map(name_of, self.scope.requirements)) | {self.scope.subject}
-        kept: list[str] = []
-        told: list[str] = []
+        available: list[str] = []
+        notes: list[str] = []
         for text in exact.requirements:
             name, version = exact_version(text) or (name_of(text), "")
             release = self.index.known_release(name, version)
-            why = "is not on the index" if release is None else self._why_not_had(release, name, exact)
+            why = "is not on the index" if release is None else self._why_unavailable(release, name, exact)
             if not why:
-                kept.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
+                available.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
                 if "+" in version:
-                    told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
+                    notes.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
                 continue
             if name in required:
                 hint = self._python_hint([release], _UNPIN)[0] or "change the pin, or name another end"
                 raise UserMistake(f"{name} {version} {why}", hint=hint)
-            told.append(f"{name} {version} {why}: left out")
-        return tuple(kept), tuple(told)
+            notes.append(f"{name} {version} {why}: left out")
+        return tuple(available), tuple(notes)
 
-    def _why_not_had(self, release: Release, name: str, exact: Combination) -> str:
+    def _why_unavailable(self, release: Release, name: str, exact: Combination) -> str:
         """Say why a release can't be installed here; "" if it has a wheel or can be built."""
         why = f"has no wheel for Python {self.interpreter.minor}"
         if release.has_wheel_for(self.interpreter.target):
@@ -344,24 +346,27 @@ class Worlds:
         built = self.prober.builder.builds.release(name, str(release.version))
         return f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
 
-    def limits_of(self, world: World) -> tuple[str, ...]:
-        """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
+    def limits_of(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the requirements that exclude the newest release of a snapshot's day; none if it has no day.
 
         Raises `NoNetwork`.
         """
-        found: dict[str, None] = {}
-        for text in world.scope.requirements:
+        limits: dict[str, None] = {}
+        for text in snapshot.scope.requirements:
             requirement = Requirement(text)
-            installed = parsed_version(world.lock.version_of(normalized_name(requirement.name)) or "")
-            if installed is None or not requirement.specifier or world.as_of is None:
+            installed = parsed_version(snapshot.lock.version_of(normalized_name(requirement.name)) or "")
+            if installed is None or not requirement.specifier or snapshot.as_of is None:
                 continue
-            then = self.index.known_releases(requirement.name)
-            then = tuple(one for one in then if one.uploaded is not None and one.uploaded <= world.as_of)
-            fitting = (one.version for one in then if one.left_out_because(self.interpreter.target) is None)
+            fitting = (
+                release.version
+                for release in self.index.known_releases(requirement.name)
+                if release.uploaded is not None and release.uploaded <= snapshot.as_of
+                if release.left_out_because(self.interpreter.target) is None
+            )
             newest = max(fitting, default=installed)
             if newest > installed and newest not in requirement.specifier:
-                found[text] = None
-        return tuple(found)
+                limits[text] = None
+        return tuple(limits)
 
     # -- what would have a solution
 
@@ -382,7 +387,9 @@ class Worlds:
         """
         pinned = dict(filter(None, map(exact_version, combination.requirements)))
         projects, index = sorted(projects_without_wheels(words)), self.index
-        exact = [one for name in projects if name in pinned and (one := index.known_release(name, pinned[name]))]
+        exact = [
+            release for name in projects if name in pinned and (release := index.known_release(name, pinned[name]))
+        ]
         moment = combination.as_of or datetime.now(UTC)
         if exact:
             return self._python_hint(exact, _UNPIN)
@@ -396,22 +403,23 @@ class Worlds:
         fitting = _pythons_for(releases)
         if not fitting or self.interpreter.minor in fitting:
             return "", ""
-        here = self._here(fitting)
+        installed = self._on_this_machine(fitting)
         names = listed(f"{release.project} {release.version}" for release in releases if release is not None)
-        where = "" if here else ", and is not on this machine"
-        return f"{also}--python {(here or fitting)[-1]} has wheels of {names}{where}", here[-1] if here else ""
+        where = "" if installed else ", and is not on this machine"
+        hint = f"{also}--python {(installed or fitting)[-1]} has wheels of {names}{where}"
+        return hint, installed[-1] if installed else ""
 
-    def _here(self, pythons: Sequence[str]) -> list[str]:
+    def _on_this_machine(self, pythons: Sequence[str]) -> list[str]:
         """Return those of some Pythons that this machine has."""
-        found = []
+        installed = []
         for python in pythons:
             with contextlib.suppress(UserMistake):
                 self.prober.builder.uv.find_python(python)
-                found.append(python)
-        return found
+                installed.append(python)
+        return installed
 
 
-def _told(resolution: Resolution) -> str:
+def _in_one_line(resolution: Resolution) -> str:
     """Return what the resolver says, in one line, without its advice on options of its own."""
     return one_line(resolution.words.partition(" Consider using `exclude-newer")[0], 400).rstrip(".")
 
@@ -438,5 +446,11 @@ def _pythons_for(releases: Sequence[Release | None]) -> list[str]:
 def _newest_with_wheels(project: str, moment: datetime, index: Index) -> Release | None:
     """Return the newest release of a day that has wheels; that any older one has says nothing about a solution."""
     releases = index.known_releases(project)
-    then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
-    return next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
+    then = [
+        release
+        for release in releases
+        if release.uploaded is not None and release.uploaded <= moment and release.wheels
+    ]
+    return next(
+        (release for release in reversed(then) if not release.version.is_prerelease), then[-1] if then else None
+    )
