@@ -342,6 +342,22 @@ def _python_file(session: nox.Session) -> Path:
 # The nightly job: one session for each step of .github/workflows/nightly-gpu.yml (see docs/guides/nightly.md).
 BRANCH = "nightly-results"
 SITE = HERE / "site"
+LOCKED = HERE / ".github" / "locked.txt"
+
+
+def _install_locked(session: nox.Session) -> None:
+    """Install the harness for a job that holds a token: only with the files that .github/locked.txt names."""
+    session.install("--require-hashes", "--only-binary", ":all:", "-r", str(LOCKED))
+    session.install("--no-deps", "--no-build-isolation", "-e", ".")
+
+
+@nox.session(default=False)
+def lock(session: nox.Session) -> None:
+    """Write .github/locked.txt anew, with the newest versions."""
+    session.install("uv")
+    words = ("--universal", "--python-version", "3.11", "--generate-hashes", "--only-binary", ":all:", "--upgrade")
+    words += ("--custom-compile-command", "nox -s lock", "--output-file", str(LOCKED.relative_to(HERE)))
+    session.run("uv", "pip", "compile", "--quiet", *words, ".github/locked.in", "pyproject.toml")
 
 
 def _kept() -> Path:
@@ -352,7 +368,7 @@ def _kept() -> Path:
 @nox.session(default=False)
 def nightly(session: nox.Session) -> None:
     """Run a night of matrices/nightly.toml, or of the files after --; other arguments go to `harness nightly`."""
-    session.install("-e", ".")
+    _install_locked(session)
     files = [word for word in session.posargs if word.endswith(".toml")]
     rest = [word for word in session.posargs if word not in files]
     failed = []
@@ -368,7 +384,7 @@ def nightly(session: nox.Session) -> None:
 @nox.session(default=False)
 def nightly_issues(session: nox.Session) -> None:
     """Update one issue per cause in this repository; `-- --dry-run` changes nothing."""
-    session.install("-e", ".")
+    _install_locked(session)
     session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
 
 

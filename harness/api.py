@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from harness.arguments import Option
     from harness.bisection.answer import Answer
     from harness.bisection.history import History
-    from harness.bisection.history_scan import Range
+    from harness.bisection.history_scan import HistoryRange
     from harness.probing.judge import Person
 
 
@@ -106,17 +106,17 @@ def history(
     `options` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`.
     Raises the same errors as `bisect`.
     """
-    from harness.bisection.history_scan import Range
+    from harness.bisection.history_scan import HistoryRange
 
     settings = settings or Settings()
     check_known("history()", options, ["max_gap", "prereleases", "made"])
-    wanted = Range(since, until, options.pop("max_gap", None))
+    wanted = HistoryRange(since, until, options.pop("max_gap", None))
     result, _ = reported_history(Request(subject, repro, run, policy=Policy(**options)), wanted, settings, reporter)
     return result
 
 
 def reported_history(
-    request: Request, wanted: Range, settings: Settings, reporter: Reporter
+    request: Request, wanted: HistoryRange, settings: Settings, reporter: Reporter
 ) -> tuple[History, tuple[Path, ...]]:
     """Return a history and the pages that were written: the function behind `harness history`."""
     # Imported only here: an answer that is known needs no search.

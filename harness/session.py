@@ -31,13 +31,14 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.launch import digest_of_variables
+from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from harness.probing.executors import RemoteProber
     from harness.probing.probe import Probing
@@ -78,6 +79,11 @@ class Session:
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that probes can use."""
         return self.remote.prober.gpus if self.remote is not None else self.local_gpus
+
+    @property
+    def now(self) -> datetime:
+        """The moment (UTC) that "today" means in everything that this session answers."""
+        return self.local.now
 
     @property
     def workspace(self) -> Workspace:
@@ -142,7 +148,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         reporter=reporter,
         sandbox=sandbox,
         rights=rights,
-        variables=digest_of_variables(os.environ, settings.pass_env),
+        variables=digest_of_variables(os.environ, settings.pass_env, cpu_limit()),
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 

@@ -103,7 +103,11 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache of the harness. Where tests look into it or damage it, their file imports `own_cache` as `cache`."""
-    return tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE_DIR", str(folder))
+        Workspace.opened()  # which marks it, whatever uses it first
+    return folder
 
 
 @pytest.fixture

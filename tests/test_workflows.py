@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -138,3 +140,27 @@ def test_caches_are_saved_after_a_red_night_too(path):
         saved = [step for name, step in used if name == "actions/cache/save"]
         assert [step["with"]["key"] for step in restored] == [step["with"]["key"] for step in saved]
         assert all(step["if"].startswith("${{ always() &&") for step in saved)
+
+
+@EACH
+def test_what_is_installed_beside_a_token_is_locked(path):
+    """Workflows install the files that .github/locked.txt names, and the harness itself with nothing else."""
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\bpip\b.* install|pip\[@\]", line)
+    ]
+    for line in lines:
+        assert "pip=(" in line or "--require-hashes" in line or "--no-deps --no-build-isolation" in line, line
+
+
+def test_the_lock_of_workflows_has_all_that_the_harness_needs():
+    text = (ROOT / ".github" / "locked.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    entries = re.findall(r"^([\w.-]+)==([^\s;]+).*?\\\n((?:    --hash=sha256:[0-9a-f]{64}.*\n)+)", text, re.MULTILINE)
+    assert len(entries) == len(re.findall(r"^[\w-]+==", text, re.MULTILINE))
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    own = (ROOT / ".github" / "locked.in").read_text(encoding="utf-8").splitlines()
+    wanted = [*pyproject["project"]["dependencies"], *pyproject["build-system"]["requires"], *own]
+    for requirement in (Requirement(line) for line in wanted if not line.startswith("#")):
+        versions = [version for name, version, _ in entries if name == requirement.name]
+        assert versions, f"{requirement} is missing: nox -s lock"
+        assert all(map(requirement.specifier.contains, versions)), f"{requirement}: nox -s lock"

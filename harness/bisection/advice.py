@@ -12,12 +12,12 @@ from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.bisection.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.boundary import Boundary
 from harness.model.text import listed, one_line, ranged
 from harness.question.project_requirements import declaring
 from harness.settings import Settings
 
 if TYPE_CHECKING:
+    from harness.model.culprit import Culprit
     from harness.question.releases import Plan
 
 
@@ -30,12 +30,11 @@ _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
-    base = " ".join(["harness bisect", answer.subject, *plan.question.typed, *plan.question.policy.typed])
-    if answer.status.is_change and (untried := _untried_option(answer.boundary)):
-        option, releases = untried
-        older, newer = answer.boundary.ends
-        ends = f"--find-fix --bad {older} --good {newer}" if answer.boundary.is_fix else f"--good {older} --bad {newer}"
-        return f"To run {ranged(releases)}, too: {base} {ends} {option}"
+    base = plan.question.command
+    older, newer = answer.boundary.ends
+    ends = f"--find-fix --bad {older} --good {newer}" if answer.boundary.is_fix else f"--good {older} --bad {newer}"
+    if answer.status.is_change and (advice := advice_on_untried(answer.culprits, f"{base} {ends}")):
+        return advice
     match answer.status:
         case Status.NO_FAILURE:
             return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
@@ -63,14 +62,21 @@ def _advice_on_files(answer: Answer, repro: Repro) -> str:
     return f"Runs do not have {listed(lacking)}; --project . gives them a copy of this folder." if lacking else ""
 
 
-def _untried_option(boundary: Boundary) -> tuple[str, list[str]] | None:
-    """Return the option that runs most of the releases beside a change that were not run, and those releases."""
+def advice_on_untried(culprits: Iterable[Culprit], command: str) -> str:
+    """Return how to run most of the releases beside a change that were not run, "" if no option does.
+
+    `command` is the question without that option.
+    """
     by_option: dict[str, list[str]] = {}
-    for release, why in boundary.untried.items():
-        python = _WITH_PYTHON.search(why)
-        if option := f"--build {boundary.subject}" if "--build" in why else python[0] if python is not None else "":
-            by_option.setdefault(option, []).append(release)
-    return max(by_option.items(), key=lambda item: len(item[1]), default=None)
+    for boundary in (culprit.boundary for culprit in culprits):
+        for release, why in boundary.untried.items():
+            python = _WITH_PYTHON.search(why)
+            if option := f"--build {boundary.subject}" if "--build" in why else python[0] if python is not None else "":
+                by_option.setdefault(option, []).append(release)
+    if not by_option:
+        return ""
+    option, releases = max(by_option.items(), key=lambda item: len(item[1]))
+    return f"To run {ranged(releases)}, too: {command} {option}"
 
 
 def again(run: Observation, typed: Iterable[str] = ()) -> str:

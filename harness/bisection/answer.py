@@ -220,7 +220,7 @@ class Answer:
 
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
-        lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, trace=None))
+        lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, outside={}, trace=None))
         return evolve(lean, effort=evolve(lean.effort, is_known=False))
 
     @property

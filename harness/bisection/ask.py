@@ -5,24 +5,25 @@ The same question again is answered at once by the answer that was kept, and not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shlex
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import asdict, evolve
+from attrs import asdict, evolve, frozen
 
 from harness._version import __version__
 from harness.bisection.answer import Answer, Effort, Retry, Status
 from harness.bisection.wording import sentence_of
-from harness.errors import HarnessError, UnknownProject, UserMistake
+from harness.errors import HarnessError, NoNetwork, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
-from harness.model import Release, normalized_name
+from harness.model import normalized_name
 from harness.model.culprit import Level
+from harness.model.lock import AsOf
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -30,7 +31,7 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded
+from harness.question.question import Question, unbounded, usual_depth
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.redact import everywhere
@@ -42,11 +43,22 @@ if TYPE_CHECKING:
 
     from harness.arguments import Option
     from harness.settings import Settings
-    from harness.store import Store
 
 _UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
 
-_RECORD = 7  # schema of kept answers
+_RECORD = 8  # schema of kept answers
+
+
+@frozen
+class _Known:
+    """An answer that was kept, and the `pages` of the index on which it depends, those of `projects` (`Index.state`).
+
+    There are none for an answer about packages of days that are over.
+    """
+
+    answer: Answer
+    projects: tuple[str, ...] = ()
+    pages: str = ""
 
 
 def ask(
@@ -67,27 +79,28 @@ def ask(
     subject = None if kind is QuestionKind.PYTHONS else request.subject
     required = required_python(request.repro, request.run, subject) if kind is not QuestionKind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
-        return ask_in(evolve(session, person=person) if request.policy.ask else session, request)
+        session = evolve(session, person=person) if request.policy.ask else session
+        if kind is QuestionKind.PYTHONS:
+            return _answer_pythons(session, request)
+        _, ends = kind_of(request, settings, session.now)
+        session, question = looked_up(session, request, kind, ends)
+
+        def with_python(python: str) -> tuple[Session, Question]:
+            other = at_python(session, python)
+            return other, question_of(other, request, *kind_of(request, other.settings, session.now))
+
+        is_free = settings.python is None and session.remote is None
+        return answer_question(session, question, kind, with_python if is_free else None)
 
 
-def ask_in(session: Session, request: Request) -> Answer:
-    """Answer a question with an open session. Raises as `ask` does."""
-    kind, ends = kind_of(request, session.settings)
-    if kind is QuestionKind.PYTHONS:
-        from harness.bisection.pythons import ask_pythons
+def _answer_pythons(session: Session, request: Request) -> Answer:
+    """Answer a question about Pythons, which is looked up for each of them."""
+    from harness.bisection.pythons import answer_pythons
 
-        begun = time.monotonic()
-        answer = ask_pythons(session, request, lambda at_python: looked_up(at_python, request, kind)[1])
-        effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
-        return evolve(answer, sentence=sentence_of(answer), effort=effort)
-    session, question = looked_up(session, request, kind, ends)
-
-    def with_python(python: str) -> tuple[Session, Question]:
-        other = at_python(session, python)
-        return other, question_of(other, request, *kind_of(request, other.settings))
-
-    is_free = session.settings.python is None and session.remote is None
-    return answer_question(session, question, kind, with_python if is_free else None)
+    begun = time.monotonic()
+    answer = answer_pythons(session, request, lambda other: looked_up(other, request, QuestionKind.PYTHONS)[1])
+    effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=sentence_of(answer), effort=effort)
 
 
 def answer_question(
@@ -102,7 +115,7 @@ def answer_question(
     question up with another Python of this machine. Raises as `ask` does.
     """
     store, place = session.store, _place_of(session, question, kind)
-    if (answer := _known(store, place)) is not None:
+    if (answer := _known(session, place)) is not None:
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
@@ -112,8 +125,21 @@ def answer_question(
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
-        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), _RECORD))))
+        known = _with_pages(session, answer.lean())
+        store.write(place, store.without_secrets(json.dumps(as_record(known, _RECORD))))
     return answer
+
+
+def _with_pages(session: Session, answer: Answer) -> _Known:
+    """Return what to keep of an answer: with what it says about today, until the index says something else."""
+    when = AsOf.read(answer.asked.as_of)
+    if when.is_era or (when.moment is not None and when.moment < session.now):
+        return _Known(answer)
+    runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
+    names = {pin.name for run in runs if run.lock is not None for pin in run.lock.pins}
+    # What the index said when the search began: the packages of an older end may have been asked about later.
+    projects = tuple(sorted(name for name in names if session.index.has_state([name])))
+    return _Known(answer, projects, session.index.state(projects))
 
 
 def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
@@ -128,9 +154,9 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
 
                 answer = answer_line(session, question, commit_line)
             case QuestionKind.PACKAGES:
-                from harness.bisection.flow import ask_between
+                from harness.bisection.flow import answer_packages
 
-                answer, retry = ask_between(session, question)
+                answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.releases import release_line
@@ -246,40 +272,35 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
 
 
 def _depth(request: Request, kind: QuestionKind) -> Level:
-    """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
+    """Return how deep to go, unless the user says it."""
     if request.depth is not None:
         return request.depth
-    if kind is QuestionKind.PYTHONS:
-        return Level.PACKAGE
-    if request.policy.ask:
-        return Level.RELEASE
-    if request.policy.git:
-        return Level.COMMIT
-    return Level.REGION if request.subject is not None else Level.RELEASE
+    return Level.PACKAGE if kind is QuestionKind.PYTHONS else usual_depth(request.subject or "", request.policy)
 
 
 def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     """Return the file of the answer to a question, relative to the results folder.
 
-    Its name is a hash of the whole question, of what its ends and the index say now, and of the settings with which
-    packages are found. "" if that can't be told at once, as for an environment's folder.
+    Its name is a hash of the whole question, of what its ends and the index say now of its subject, and of the settings
+    with which packages are found. "" if that can't be told at once, as for an environment's folder.
     """
     ends = [end for end in (question.good, question.bad) if end is not None]
     may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
     if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
         return ""
-    releases: tuple[Release, ...] = ()
-    if question.subject:
-        try:
-            releases = session.index.releases(normalized_name(question.subject))
-        except HarnessError:
-            return ""  # the search says what is wrong
+    try:
+        pages = session.index.state([question.subject] if question.subject else [])
+    except HarnessError:
+        return ""  # the search says what is wrong
+    good, bad = (
+        evolve(end, moment=None) if end is not None and end.is_today else end for end in (question.good, question.bad)
+    )
     uv = session.local.builder.uv
     reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
     facts = [
         (__version__, kind.value),
-        asdict(evolve(question, notes=())),
+        asdict(evolve(question, notes=(), good=good, bad=bad)),
         [end.path.read_bytes().hex() for end in ends if end.path is not None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
@@ -289,24 +310,30 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         session.gpus,
         session.local.variables,
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
-        [(release.version, release.yanked) for release in releases],
+        pages,
     ]
     text = json.dumps(facts, sort_keys=True, default=str)
     return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
-def _known(store: Store, place: str) -> Answer | None:
-    """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
-    answer = read_record(store.root / place, Answer, _RECORD) if place else None
-    sides = [run for culprit in answer.culprits for run in culprit.boundary.sides] if answer is not None else []
-    if answer is None or any(store.get(run.key) is None for run in sides):
+def _known(session: Session, place: str) -> Answer | None:
+    """Return the answer that is kept at a place; None if there is none, if one of its runs is gone, or it is dated."""
+    known = read_record(session.store.root / place, _Known, _RECORD) if place else None
+    if known is None:
         return None
+    sides = [run for culprit in known.answer.culprits for run in culprit.boundary.sides]
+    if any(session.local.current(run.key) is None for run in sides):
+        return None
+    with contextlib.suppress(NoNetwork):
+        if known.pages and session.index.state(known.projects) != known.pages:
+            return None
+    answer: Answer = known.answer
     notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
-    known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
-    return evolve(known, notes=notes, effort=Effort(is_known=True))
+    answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
+    return evolve(answer, notes=notes, effort=Effort(is_known=True))
 
 
-@contextmanager
+@contextlib.contextmanager
 def names_meant(question: Question) -> Iterator[None]:
     """Say which package was probably meant where the index has no project of a name.
 

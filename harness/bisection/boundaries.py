@@ -6,6 +6,7 @@ It is the same for releases, commits and Pythons; each of them is a `LineQuestio
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,12 +24,13 @@ from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Lanes, Task
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, ProbedLine, SearchedLine
 from harness.run.process import Cancelled
 from harness.search import LineStatus
 
 if TYPE_CHECKING:
     from harness.environment import Index
+    from harness.events import Reporter
     from harness.model import Observation
     from harness.probing import Judge
     from harness.probing.probe import Probe, Probing
@@ -37,43 +39,86 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
+_CODE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
 _PROOFS = 2  # on each side: of the package, and of its lines
-Find = Callable[[Trials, Sides, Searched], tuple[Finding, ...]]
+
+
+@frozen(kw_only=True)
+class LineQuestion:
+    """A question about one line; a subclass says what is special about its candidates.
+
+    `depth` is the level to reach below the change. `announced` are a headline and its details, reported before the
+    first run; None if they were reported before. `known` are runs that were made before. `candidates` describe those of
+    the line; without them they are its names. `reasons` say why candidates of the range are not on the line.
+    """
+
+    line: Line
+    scope: Scope
+    prober: Probing
+    judge: Judge
+    depth: Level = Level.RELEASE
+    announced: tuple[str, tuple[str, ...]] | None = None
+    known: Mapping[Trial, Observation] = field(factory=dict)
+    candidates: tuple[Candidate, ...] = ()
+    reasons: Mapping[str, str] = field(factory=dict)
+
+    def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
+        """Find what is below the two sides of the change."""
+        return find_culprit(trials, sides, self.depth)
+
+    def left_out(self, _names: Collection[str]) -> Mapping[str, str]:
+        """Return the reasons that the answer gives; `names` are the candidates that ran."""
+        return self.reasons
+
+    def refined(self, result: LineFindings) -> LineFindings:
+        """Return the result with what only the kind of line can find, such as the commit inside a merge."""
+        return result
+
+    def advice(self, _answer: Answer) -> str:
+        """Return what to do next, "" if nothing is known to help."""
+        return ""
+
+
+@frozen
+class LineFindings:
+    """A finished search over a line, its boundary, and what was found below it, which took `ran_now` runs."""
+
+    searched: SearchedLine
+    boundary: Boundary
+    findings: tuple[Finding, ...] = ()
+    ran_now: int = 0
 
 
 def search_line(
-    line: ProbedLine,
-    scope: Scope,
-    index: Index,
-    announced: tuple[str, tuple[str, ...]] | None,
-    find: Find | None,
-    *,
-    known: Mapping[Trial, Observation] | None = None,
-    repeating: Probing | None = None,
+    question: LineQuestion, lanes: Lanes, index: Index, reporter: Reporter, *, repeating: Probing | None = None
 ) -> LineFindings:
-    """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
+    """Search a line, then what is below its change, whose proofs are further runs of the two sides.
 
     The repetitions that will be missing then run where what is below leaves a lane free. No culprit is returned if
-    single runs, with which it was found, turn out not to tell good from bad. `known` are runs that were made before;
-    `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
-    `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
+    single runs, with which it was found, turn out not to tell good from bad. `repeating` is the prober for what is
+    below if a single run is known not to be enough. Raises `Interrupted`, `NoNetwork` and `NoSpace`, and `UserMistake`
+    if every run failed by the same mistake in the command.
     """
     ran_now, beside, fault = 0, list[Task[str]](), ""
     findings = tuple[Finding, ...]()
-    proofs = 0, 0
-    searched = line.search(known, sure=find is None, announced=announced, captured_from="the bad end")
+    proofs, scope = (0, 0), question.scope
+    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, scope.policy.noise)
+    goes_below = question.depth is not Level.RELEASE
+    searched = line.search(
+        question.known, sure=not goes_below, announced=question.announced, captured_from="the bad end"
+    )
     mistakes = {run.mistake for run in searched.record.observations.values()}
     if len(mistakes) == 1 and (mistake := mistakes.pop()):
         raise UserMistake(f"this failure is not a bug: {mistake}, in every run")
     sides, judge = sides_of(searched), searched.record.judge
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
-        if find is not None and sides is not None and judge.signature is not None and is_steady:
+        if goes_below and sides is not None and judge.signature is not None and is_steady:
             missing = iter(line.repetitions(searched, (_PROOFS, _PROOFS)))
 
             def repeat_beside(leave: int) -> None:
-                if line.lanes.free > leave and (trial := next(missing, None)) is not None:
-                    beside.append(line.lanes.submit(partial(_repeated, line.prober, line.line.probe(trial))))
+                if lanes.free > leave and (trial := next(missing, None)) is not None:
+                    beside.append(lanes.submit(partial(_repeated, line.prober, line.line.probe(trial))))
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
@@ -81,17 +126,17 @@ def search_line(
             trials = Trials(
                 scope,
                 repeating or line.prober,
-                line.lanes,
+                lanes,
                 index,
                 judge,
-                line.reporter,
+                reporter,
                 known=tuple(searched.record.observations.values()),
                 repeat_beside=repeat_beside,
             )
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
             try:
-                findings = find(trials, sides, searched)
+                findings = question.below(trials, sides, searched)
             except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it
                 fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
@@ -99,7 +144,9 @@ def search_line(
                 proofs = count_proofs(searched, sides, findings, trials.tally.failed)
         searched = line.search_on(searched, proofs, lambda: {task.result() for task in beside if not task.cancel()})
     findings = () if searched.search.is_noisy and repeating is None else findings
-    return LineFindings(searched, findings, ran_now, fault)
+    names = {step.release for step in searched.record.steps}
+    boundary = evolve(boundary_of(searched, question.candidates, question.left_out(names)), fault=fault)
+    return question.refined(LineFindings(searched, boundary, findings, ran_now))
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -111,82 +158,25 @@ def _repeated(prober: Probing, probe: Probe) -> str:
     return ""
 
 
-@frozen
-class LineFindings:
-    """A finished search over a line, with what was found below its change, which took `ran_now` runs.
-
-    `fault` says which internal error ended the search below the change, "" if none did.
-    """
-
-    searched: Searched
-    findings: tuple[Finding, ...] = ()
-    ran_now: int = 0
-    fault: str = ""
-
-
-@frozen(kw_only=True)
-class LineQuestion:
-    """A question about one line; a subclass says what is special about its candidates.
-
-    `record` is the question as the answer keeps it, and `depth` the level to reach below the change. `announced` are a
-    headline and its details, reported before the first run; None if they were reported before. `known` are runs that
-    were made before. `candidates` describe those of the line; without them they are its names.
-    """
-
-    line: Line
-    scope: Scope
-    record: QuestionRecord
-    prober: Probing
-    judge: Judge
-    depth: Level = Level.RELEASE
-    announced: tuple[str, tuple[str, ...]] | None = None
-    known: Mapping[Trial, Observation] = field(factory=dict)
-    candidates: tuple[Candidate, ...] = ()
-
-    def below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
-        """Find what is below the two sides of the change."""
-        return find_culprit(trials, sides, self.depth)
-
-    def left_out(self, _names: Collection[str]) -> Mapping[str, str]:
-        """Return why candidates of the range were not tried; `names` are those that were."""
-        return {}
-
-    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
-        """Return the result with what only the kind of line can find, such as the commit inside a merge."""
-        return result, boundary
-
-    def advice(self, _answer: Answer) -> str:
-        """Return what to do next, "" if nothing is known to help."""
-        return ""
-
-
 def answer_line(
-    session: Session, question: Question, line_of: Callable[[Session, Question, Lanes], LineQuestion]
+    session: Session,
+    question: Question,
+    line_of: Callable[[Session, Question, Lanes], tuple[LineQuestion, QuestionRecord]],
 ) -> Answer:
-    """Answer a question about the line that `line_of` returns.
+    """Answer a question about the line that `line_of` returns, with the question as the answer keeps it.
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     with session.lanes(session.device_for(question.repro)[0], question.repro) as lanes:
-        line_question = line_of(session, question, lanes)
-        policy = question.policy
-        line = ProbedLine(
-            line_question.line, line_question.judge, line_question.prober, lanes, session.reporter, policy.noise
-        )
-        below = line_question.below if line_question.depth is not Level.RELEASE else None
-        result = search_line(
-            line, line_question.scope, session.index, line_question.announced, below, known=line_question.known
-        )
-        names = {step.release for step in result.searched.record.steps}
-        boundary = boundary_of(result.searched, line_question.candidates, line_question.left_out(names))
-        result, boundary = line_question.refined(result, evolve(boundary, fault=result.fault))
-    answer = _answer(result, line_question.record, boundary)
+        line_question, record = line_of(session, question, lanes)
+        result = search_line(line_question, lanes, session.index, session.reporter)
+    answer = _answer(result, record)
     return evolve(answer, advice=line_question.advice(answer))
 
 
-def _answer(line: LineFindings, record: QuestionRecord, boundary: Boundary) -> Answer:
+def _answer(line: LineFindings, record: QuestionRecord) -> Answer:
     """Return the answer to a question whose only failure was searched on a line."""
-    searched, status = line.searched, status_of(line.searched)
+    searched, boundary, status = line.searched, line.boundary, status_of(line.searched)
     result, signature = searched.search.result, searched.record.signature
     culprits = (Culprit(boundary, line.findings),) if status.is_change else ()
     note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
@@ -209,7 +199,7 @@ _ABOUT_END = {
 }
 
 
-def status_of(searched: Searched) -> Status:
+def status_of(searched: SearchedLine) -> Status:
     """Return how the search over a line ended.
 
     It is not sure if the levels below were to decide, and could not, or if the answer is about an end that could not be
@@ -220,7 +210,7 @@ def status_of(searched: Searched) -> Status:
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
-def _is_end_unjudged(searched: Searched) -> bool:
+def _is_end_unjudged(searched: SearchedLine) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
     line, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
@@ -242,7 +232,7 @@ def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
 
 
 def boundary_of(
-    searched: Searched, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
+    searched: SearchedLine, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
 ) -> Boundary:
     """Return what the search over a line found; without `candidates` they are the names of its line.
 
@@ -266,11 +256,33 @@ def boundary_of(
             result.trusts_ends,
         ),
         left_out=dict(left_out or {}),
+        message=_other_code(searched),
     )
     return boundary.with_untried() if status_of(searched).is_change else boundary
 
 
-def sides_of(searched: Searched) -> Sides | None:
+def _other_code(searched: SearchedLine) -> str:
+    """Return the failure beside the change if it has other whole numbers than at the far end, such as a status code.
+
+    "" if a signature was given, or if the runs of one of the two differ in their numbers, too.
+    """
+    record, result = searched.record, searched.search.result
+    if result.boundary is None or record.signature is None or not record.signature.captured:
+        return ""
+    bad = {
+        position: {step.reason for step in record.steps if step.release == name and step.verdict is Verdict.BAD}
+        for position, name in enumerate(searched.line.names)
+    }
+    failed = [position for position, reasons in bad.items() if reasons]
+    beside, far = (failed[-1], failed[0]) if searched.line.find_fix else (failed[0], failed[-1])
+    if beside not in result.boundary or len(bad[beside]) != 1 or len(bad[far]) != 1:
+        return ""
+    (nearest,), (farthest,) = bad[beside], bad[far]
+    is_code = nearest != farthest and _CODE.sub("", nearest) == _CODE.sub("", farthest)
+    return nearest if is_code else ""
+
+
+def sides_of(searched: SearchedLine) -> Sides | None:
     """Return the two sides of the change, the older one first; None if there is no certain change."""
     locks = [side.lock for side in searched.sides if side.lock is not None]
     if not status_of(searched).is_change or len(locks) != 2:

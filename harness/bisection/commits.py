@@ -47,7 +47,6 @@ from harness.repository.declared import declared_requirements, project_files, pr
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
 if TYPE_CHECKING:
-    from harness.model.boundary import Boundary
     from harness.probing.lanes import Lanes
     from harness.question.question import Question, Scope
     from harness.repository.git import Repository
@@ -61,29 +60,30 @@ class CommitQuestion(LineQuestion):
     source: CommitSource
     commits: tuple[str, ...]
 
-    def refined(self, result: LineFindings, boundary: Boundary) -> tuple[LineFindings, Boundary]:
+    def refined(self, result: LineFindings) -> LineFindings:
         """Return the result for the commit inside a merged branch, if a merge brought the change."""
-        searched = result.searched
+        searched, boundary = result.searched, result.boundary
         keep_runs(self.source, self.commits, searched)
         source = evolve(self.source, trials=evolve(self.source.trials, judge=searched.record.judge))
         pair = pair_of(source, self.commits, searched)
         if isinstance(pair, str):
-            return result, boundary
+            return result
         pair = inside_merge(source, pair, self.scope.policy)
         before, after = (sha[:10] for sha in pair)
         moved = Finding(Level.COMMIT, (Change(self.scope.subject, before, after),))
         finding = finding_of(source, pair, moved, len(self.commits) - 1)
         change = evolve(boundary.change, before=before, after=after)
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        return evolve(result, findings=(finding,)), evolve(boundary, change=change, suspects=(after,), sides=sides)
+        boundary = evolve(boundary, change=change, suspects=(after,), sides=sides)
+        return evolve(result, boundary=boundary, findings=(finding,))
 
     def advice(self, answer: Answer) -> str:
         """Return the command that runs the commit again."""
-        return _what_next(self.record, self.source.repository, answer.suspects[0]) if answer.findings else ""
+        return _what_next(answer.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
 
 
-def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:
-    """Return the commits between two ends as a line, after a run of the newer one.
+def commit_line(session: Session, question: Question, lanes: Lanes) -> tuple[CommitQuestion, QuestionRecord]:
+    """Return the commits between two ends as a line, after a run of the newer one, and the question for the answer.
 
     Raises `BadRepository`, `UserMistake`, `UnknownProject`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -103,16 +103,17 @@ def commit_line(session: Session, question: Question, lanes: Lanes) -> CommitQue
     trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
     source = _source(session, trials, span, day, question)
     commits, ends = (source.base, *span.chain), (question.good, question.bad)
-    return CommitQuestion(
+    record = QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed)
+    line_question = CommitQuestion(
         source=source,
         commits=commits,
         line=line_among(source, commits),
         scope=scope,
-        record=QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed),
         prober=session.prober,
         judge=source.trials.judge,
         known=known_among(source, commits),
     )
+    return line_question, record
 
 
 def _what_next(record: QuestionRecord, repository: Repository, commit: str) -> str:

@@ -59,13 +59,19 @@ class FailureJudge(Judge):
         verdict = self.differing if differs else judgement.verdict
         return Judgement(verdict, (self.tests and observation.detail) or judgement.reason, differs)
 
-    def _messages(self, observation: Observation, log: str) -> Mapping[str, str]:
+    def _failures(self, observation: Observation, log: str) -> Mapping[str, RaisedException]:
         signature = self.signature
         if not self.tests or signature is None:
-            return super()._messages(observation, log)
+            return super()._failures(observation, log)
         failures = _Results(observation).all_failures(self.tests)
         alike = (failure for failure in failures if signature.match(_raising(observation, failure.exception)))
-        return {failure.id: failure.exception.message for failure in alike if failure.exception is not None}
+        return {failure.id: failure.exception for failure in alike if failure.exception is not None}
+
+    def raised(self, observation: Observation) -> RaisedException | None:
+        """The exception of the first of its tests that failed, else the one that ended the run."""
+        failures = _Results(observation).all_failures(self.tests)
+        found = next((failure.exception for failure in failures if failure.exception is not None), None)
+        return found or super().raised(observation)
 
 
 @frozen
@@ -157,7 +163,8 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
         raised = failures[0].exception or _FAILED
         failing_by_key.setdefault(_key(test, failures[0], raised), []).append((test, raised))
     new: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
-    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED):
+    is_whole = good[0].repro_digest == bad[0].repro_digest  # a run of some tests says nothing about the others
+    for failure in at_bad.new_failures(at_good, good[0].outcome is Outcome.COMPLETED) if is_whole else ():
         if failure.id not in flaky:
             raised = failure.exception or _FAILED
             new.setdefault(_key(failure.id, failure, raised), []).append((failure.id, raised))

@@ -17,6 +17,7 @@ from harness.bisection.advice import (
     advice_on,
     advice_on_ends,
     advice_on_limits,
+    advice_on_untried,
     install_missing,
 )
 from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
@@ -36,7 +37,7 @@ from harness.model.text import counted, listed, one_line
 from harness.question.package_set import Way
 from harness.question.question import Question
 from harness.question.releases import scope_of
-from harness.question.request import TODAY, EndKind, Ends, newest_end
+from harness.question.request import EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
+def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry]:
     """Answer a question between two sets of packages: days, lock files, environments, or releases under a test suite.
 
     Also returns how to ask again where nothing was found.
@@ -64,7 +65,7 @@ def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
             hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    own = snapshots.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    own = snapshots.required() if good is None and bad.is_today and question.as_of is None else None
     if own is not None:
         snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
@@ -75,7 +76,7 @@ def ask_between(session: Session, question: Question) -> tuple[Answer, Retry]:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
-        return Between(both, question).run()
+        return PackageQuestion(both, question).run()
 
 
 def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
@@ -88,12 +89,12 @@ def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
     holds = tuple(text for text in question.hold if text != "none")
     scope = scope_of(question, session.interpreter.version, device, subject)
     scope = evolve(scope, requirements=requirements, holds=holds)
-    newest = newest_end(question.as_of)
+    newest = newest_end(question.as_of, session.now)
     return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
 
 @define
-class Between:
+class PackageQuestion:
     """One question between the snapshots of its two ends; the fields are what is known of the answer so far."""
 
     ends: BothEnds
@@ -211,7 +212,14 @@ class Between:
             status = Status.INCONCLUSIVE if is_open else Status.NOT_A_REGRESSION
         if is_fix:
             self.failures = [_as_fix(failure, status) for failure in self.failures]
-        return self._answer(status, advice)
+        return self._answer(status, advice or self._advice_on_untried())
+
+    def _advice_on_untried(self) -> str:
+        """Return how to run the releases beside a change that were left out, "" if none were or nothing helps."""
+        good = self.ends.good
+        ends = [*(["--good", shlex.quote(good.end.text)] if good is not None else []), *self._until]
+        culprits = [culprit for failure in self.failures for culprit in failure.culprits]
+        return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
 
     def _advice_on_nothing(self, groups: Groups) -> str:
         """Return what to do where nothing newly fails."""
@@ -235,18 +243,22 @@ class Between:
 
     def _way_on(self) -> str:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
-        steps, good, bad = self.ends.steps, self.ends.good, self.ends.bad.end
-        subject = [self.question.subject] if self.question.subject else []
-        typed = (*subject, *self.question.typed, *self.question.policy.typed)
-        until = [] if bad.text == TODAY else ["--bad", shlex.quote(bad.text)]
+        steps, good = self.ends.steps, self.ends.good
+        command = " ".join([self.question.command, *self._until])
         if steps is None:
             if good is None or good.end.kind is not EndKind.DAY:
                 return ""
-            return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
+            return f"To go back until it passes: {command}"
         if steps.way_on is None:
             return ""
         day, python = steps.way_on
-        return f"To look further back: {' '.join(['harness bisect', *typed, *until])} --good {day} --python {python}"
+        return f"To look further back: {command} --good {day} --python {python}"
+
+    @property
+    def _until(self) -> list[str]:
+        """The option of the bad end; none if that is today."""
+        bad = self.ends.bad.end
+        return [] if bad.is_today else ["--bad", shlex.quote(bad.text)]
 
     # -- failures and their culprits
 

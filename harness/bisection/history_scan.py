@@ -20,7 +20,7 @@ from harness.model.boundary import Boundary, Certainty
 from harness.model.repro import Bounds
 from harness.probing import Judge
 from harness.probing.lanes import Engine
-from harness.probing.line import Line, RunLog, Searched, left_out_words
+from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import Plan, check_ends, fill_plan, notes_on_packages
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @frozen(field_transformer=with_types)
-class Range:
+class HistoryRange:
     """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
 
     since: str | None = None
@@ -49,7 +49,7 @@ class Range:
 
 
 def make_history_plan(
-    question: Question, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
+    question: Question, wanted: HistoryRange, *, index: Index, interpreter: Interpreter, device: Device
 ) -> Plan:
     """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
     if possible with under a third of them run.
@@ -90,7 +90,7 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-def ask(session: Session, question: Question, wanted: Range = Range()) -> tuple[Plan, History]:
+def ask(session: Session, question: Question, wanted: HistoryRange = HistoryRange()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
     device, why = session.device_for(question.repro)
     with names_meant(question):
@@ -145,7 +145,7 @@ def _boundary(line: Line, record: RunLog, part: Part, search: LineSearch) -> Bou
     return Boundary(
         Change(line.subject, line.names[part.older], line.names[part.newer], is_fix=part.is_fix),
         suspects=line.names[part.older + 1 : part.newer + 1],
-        sides=Searched(evolve(line, find_fix=part.is_fix), search, record).sides if part.is_shown(search) else (),
+        sides=SearchedLine(evolve(line, find_fix=part.is_fix), search, record).sides if part.is_shown(search) else (),
         certainty=certainty,
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.bisection.boundaries import boundary_of, candidates_of, search_line
+from harness.bisection.boundaries import LineQuestion, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, reduced_to
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
@@ -24,7 +24,7 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, SearchedLine
 from harness.question.package_set import Versions, Way
 from harness.question.releases import releases_on_line
 from harness.question.snapshots import Snapshot
@@ -154,30 +154,37 @@ class PackageSearch:
             repro=self.repro if self.depth is Level.RELEASE else self.alone,
             subject=name,
             requirements=tuple(text for text in self.bad.requirements if text != name),
+            policy=observer.policy,
         )
-        on_line = search_line(
-            ProbedLine(candidates, judge, observer.prober, observer.lanes, observer.reporter, observer.policy.noise),
-            scope,
-            observer.index,
-            (f"{counted(len(candidates.names), 'release')} of {span}: which broke it?", ()),
-            self._below,
+        line_question = _PackageLine(
+            search=self,
+            line=candidates,
+            scope=scope,
+            prober=observer.prober,
+            judge=judge,
+            depth=Level.PACKAGE if self.depth is Level.RELEASE else self.depth,
+            announced=(f"{counted(len(candidates.names), 'release')} of {span}: which broke it?", ()),
             known=self._likely(candidates, judge),
-            repeating=observer.repeating(self.judge) if observer.is_flaky else None,
+            candidates=candidates_of(releases),
+            reasons=left_out,
         )
-        searched, below = on_line.searched, on_line.findings
-        observer.tally.ran_now += searched.record.ran + on_line.ran_now
+        repeating = observer.repeating(self.judge) if observer.is_flaky else None
+        result = search_line(line_question, observer.lanes, observer.index, observer.reporter, repeating=repeating)
+        searched, boundary, below = result.searched, result.boundary, result.findings
+        observer.tally.ran_now += searched.record.ran + result.ran_now
         if searched.search.is_noisy and not observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
-        boundary = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
         if None in boundary.ends:
             return Culprit(evolve(boundary, change=change)), ()
         judgement = self.judge(boundary.sides[-1])
-        boundary = evolve(boundary, message=judgement.reason if judgement.differs else "")
-        is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
+        boundary = evolve(boundary, message=judgement.reason if judgement.differs else boundary.message)
+        is_wanted = (self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD) or any(
+            finding.is_tied for finding in below
+        )
         return Culprit(boundary, below if is_wanted else ()), below
 
-    def _below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
+    def below(self, trials: Trials, sides: Sides) -> tuple[Finding, ...]:
         """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
         good, bad = sides.before, sides.after
         is_same = self.judge(bad.observation).verdict is Verdict.BAD
@@ -325,3 +332,14 @@ class PackageSearch:
         raised = reduced_to(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
         return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))
+
+
+@frozen(kw_only=True)
+class _PackageLine(LineQuestion):
+    """The releases of a package that has to be held back."""
+
+    search: PackageSearch
+
+    def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
+        """Find what is below two releases, or that another package changed with them."""
+        return self.search.below(trials, sides)

@@ -6,7 +6,7 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -23,7 +23,7 @@ from harness.errors import UserMistake
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
-from harness.probing.line import Line, Searched, left_out_words
+from harness.probing.line import Line, SearchedLine, left_out_words
 from harness.probing.probe import Probers
 from harness.question.package_set import PackageSet, Way
 from harness.question.question import Question, Scope
@@ -64,22 +64,17 @@ class _Python:
 
 @frozen(kw_only=True)
 class PythonQuestion(LineQuestion):
-    """Which of these Pythons, the oldest first? `reasons` say why others are left out."""
+    """Which of these Pythons, the oldest first?"""
 
     pythons: tuple[_Python, ...]
-    reasons: dict[str, str]
 
-    def below(self, trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
+    def below(self, trials: Trials, sides: Sides, searched: SearchedLine) -> tuple[Finding, ...]:
         """Find whether it is the newer Python, or which of its packages."""
         older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
         return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
 
-    def left_out(self, _names: Collection[str]) -> dict[str, str]:
-        """Return all reasons, as there are few Pythons."""
-        return self.reasons
 
-
-def ask_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
+def answer_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
     """Search the Pythons of this machine; `look_up` looks up what the request names for one Python.
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
@@ -95,7 +90,8 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
     ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
-    about = PythonQuestion(
+    record = QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed)
+    line_question = PythonQuestion(
         pythons=pythons,
         reasons=left_out,
         line=Line(
@@ -109,13 +105,12 @@ def ask_pythons(session: Session, request: Request, look_up: Callable[[Session],
             label=lambda position: f"Python {pythons[position].scope.python}",
         ),
         scope=scope,
-        record=QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed),
         prober=Probers({python.scope.python: python.session.prober for python in pythons}),
         judge=Judge(scope.repro.signature, session.store),
         depth=question.depth,
         announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    answer = answer_line(session, question, lambda *_: about)
+    answer = answer_line(session, question, lambda *_: (line_question, record))
     return evolve(answer, notes=(*question.notes, *answer.notes))
 
 

@@ -34,15 +34,15 @@ class ReleaseQuestion(LineQuestion):
         tried = [release.version for release in self.plan.releases if str(release.version) in names]
         if not tried:
             return {}
-        return {name: why for name, why in self.plan.left_out.items() if min(tried) <= Version(name) <= max(tried)}
+        return {name: why for name, why in self.reasons.items() if min(tried) <= Version(name) <= max(tried)}
 
     def advice(self, answer: Answer) -> str:
         """Return the next command, or what is missing."""
         return advice_for(answer, self.plan)
 
 
-def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuestion:
-    """Return the releases of a question's subject as a line.
+def release_line(session: Session, question: Question, _: Lanes) -> tuple[ReleaseQuestion, QuestionRecord]:
+    """Return the releases of a question's subject as a line, and the question as the answer keeps it.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
     """
@@ -50,17 +50,18 @@ def release_line(session: Session, question: Question, _: Lanes) -> ReleaseQuest
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=device)
     plan = evolve(plan, choices=(*plan.choices, *question.notes, why))
     probes, find_fix = plan.probes(session.prober), plan.question.policy.find_fix
-    return ReleaseQuestion(
+    releases = ReleaseQuestion(
         plan=plan,
         line=Line(plan.subject, plan.names, probes, plan.good, plan.bad, find_fix),
         scope=plan.scope,
-        record=record_of(plan),
         prober=session.prober,
         judge=Judge(plan.repro.signature, session.store),
         depth=question.depth,
         announced=_announced(plan, session),
         candidates=candidates_of(plan.releases),
+        reasons=plan.left_out,
     )
+    return releases, record_of(plan)
 
 
 def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:

@@ -92,7 +92,9 @@ class StepsBack:
         if self.bad.as_of is None:
             return None
         try:
-            end = day_end(self.bad.as_of - timedelta(days=days))
+            # Whole days, so that the same question asked again finds its answers in the store.
+            begun = self.bad.as_of.replace(hour=0, minute=0, second=0, microsecond=0)
+            end = day_end(begun - timedelta(days=days))
             snapshot = self.snapshots.of(end)
         except (UserMistake, OverflowError) as error:
             self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from attrs import evolve
 
@@ -202,7 +203,19 @@ def runs_made(answer: Answer) -> str:
 
 def packages_of(finding: Finding) -> str:
     """Name the packages of a finding with their releases."""
+    if finding.is_tied:
+        return f"{' or '.join(map(_named, finding.packages))}, which could not be exchanged one by one"
     return listed(map(_named, finding.packages))
+
+
+def _moved_along(culprit: Culprit) -> list[str]:
+    """Name the packages other than the one that was searched, with their releases.
+
+    If only their lines tell that they are to blame, the releases between theirs were not tried, so both are named.
+    """
+    is_wide = bool(culprit.findings) and culprit.findings[0].is_tied
+    along = [change for change in culprit.packages if change.name != culprit.package]
+    return [str(change) if is_wide else _named(change) for change in along]
 
 
 def _named(change: Change) -> str:
@@ -250,7 +263,8 @@ def _end(answer: Answer, which: str) -> str:
     named = answer.asked.ends[which]
     if named is None:
         return ""
-    end = End(EndKind(named["kind"]), named["text"])
+    moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
+    end = End(EndKind(named["kind"]), named["text"], moment)
     release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
@@ -299,10 +313,13 @@ def _since(group: Failure) -> str:
 
 def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
-    along = [_named(change) for change in culprit.packages if change.name != culprit.package]
+    along = _moved_along(culprit)
     notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
     if len(along) == len(culprit.packages):
         notes.append(f"the {_label(culprit).lower()} is {listed(along)}")
+        along = []
+    if culprit.finest is not None and culprit.finest.is_tied:
+        notes.append(f"or {listed(along)}, which changed with it: they could not be exchanged one by one")
         along = []
     text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
     if culprit.companions:
@@ -316,7 +333,7 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
         notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
-    return f"{text} ({'; '.join(notes)})" if notes else text
+    return f"{text} ({'; '.join(notes)})".replace(" releases) (", " releases; ") if notes else text
 
 
 def _newer(culprit: Culprit) -> str:
@@ -411,6 +428,8 @@ def cause_of(culprit: Culprit) -> str:
     finest = culprit.findings[-1]
     is_range = bool(boundary.untried) and [change.name for change in finest.packages] == [boundary.subject]
     who = _newer(culprit) if is_range else packages_of(finest)
+    if len(along := _moved_along(culprit)) == len(finest.packages):
+        who = listed(along)
     if finest.commits:
         commits = f"commit {listed(commit.described for commit in finest.commits)}"
         return f"{boundary.subject} {commits}" if boundary.change.unit == "commit" else f"{who}, {commits}"

@@ -23,7 +23,7 @@ from harness.cli.options import (
 )
 from harness.cli.search_options import CONSTRAINTS, project_options, search_options
 from harness.cli.shell import Entered, enter
-from harness.cli.written import short, write_constraints
+from harness.cli.written import check_replaceable, short, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
@@ -141,6 +141,7 @@ def bisect(
     request = Request(**parts, policy=policy, project=project)
     if policy.ask and not sys.stdin.isatty():
         raise UserMistake("--ask needs a terminal at which you judge each run")
+    check_replaceable(constraints)
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))

@@ -9,7 +9,7 @@ import click
 
 from harness.api import reported_history
 from harness.arguments import OptionGroup
-from harness.bisection.history_scan import Range
+from harness.bisection.history_scan import HistoryRange
 from harness.cli.options import (
     SectionCommand,
     end_option,
@@ -67,7 +67,7 @@ def history(
     """
     request = Request(subject, repro, run, policy=policy)
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        result, reports = reported_history(request, Range(**wanted), settings, reporter)
+        result, reports = reported_history(request, HistoryRange(**wanted), settings, reporter)
     if as_json:
         click.echo(to_json(result.as_json()))
     else:

@@ -16,7 +16,7 @@ from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
 from harness.model.text import to_json
-from harness.question.commands import ChosenProject, chosen_command, read_beside
+from harness.question.commands import ChosenProject, chosen_command, read_with_option
 from harness.question.project import Projects
 from harness.question.repros import required_python
 from harness.question.single import executed, prepared_again, prepared_probe
@@ -80,7 +80,7 @@ def probe(
         session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
     )
     if again:
-        beside = read_beside(settings.with_, projects)
+        beside = read_with_option(settings.with_, projects)
         _tell(reporter, beside.notes)
         if beside.requirements:
             raise UserMistake("--again takes the packages of its lock; --with can only give its folders again")

@@ -24,7 +24,7 @@ from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.question.project import Project, Projects, find_project
 from harness.report.archive import Archive, StoredAnswer
 from harness.run.devices import hidden
-from harness.run.launch import repro_variables
+from harness.run.launch import remove_tree, repro_variables
 from harness.run.runner import copy_tree, with_own_folders
 from harness.session import Session, local_session
 from harness.settings import Settings
@@ -111,7 +111,7 @@ def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
     with _environment(builder, lock) as (python, scratch):
         folder = _folder(entered, scratch)
         repro = with_own_folders(entered.repro, scratch / "built")
-        _link_sources(repro, folder)
+        link_sources(repro, folder)
         variables = repro_variables(entered.repro.params, entered.observation.device.value, 0)
         variables.pop("PYTHONHASHSEED")
         if entered.observation.device is Device.CPU:
@@ -157,17 +157,28 @@ def _folder(entered: Entered, scratch: Path) -> Path:
     return folder
 
 
-def _link_sources(repro: Repro, folder: Path) -> None:
-    """Link the built modules to the same files of the project in `folder`, so that edits to these count."""
-    sources = [folder / entry for entry in repro.search_path if not Path(entry).is_absolute()]
-    for built in (Path(entry) for entry in repro.search_path if Path(entry).is_absolute()):
-        for module in built.rglob("*.py"):
-            same = (source / module.relative_to(built) for source in reversed(sources))
-            originals = (path for path in same if path.is_file() and filecmp.cmp(path, module, shallow=False))
-            original = next(originals, None)
-            if original is not None:
-                module.unlink()
-                module.symlink_to(original)
+def link_sources(repro: Repro, folder: Path) -> None:
+    """Let what was built import its packages from the project in `folder`, so that edits there count, and new files.
+
+    What only the build made, such as compiled modules, is copied there, and what it made otherwise.
+    """
+    sources = [folder / text for text in reversed(repro.search_path) if not Path(text).is_absolute()]
+    for entry in [entry for text in repro.search_path if Path(text).is_absolute() for entry in Path(text).iterdir()]:
+        same = next((path for path in (source / entry.name for source in sources) if path.exists()), entry)
+        if same is entry or same.is_dir() != entry.is_dir() or not same.resolve().is_relative_to(folder.resolve()):
+            continue
+        for made in entry.rglob("*") if entry.is_dir() else [entry]:
+            own = same / made.relative_to(entry)
+            is_inside = own.parent.resolve().is_relative_to(folder.resolve())
+            if made.is_file() and is_inside and not own.is_symlink() and not _is_same(own, made):
+                own.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(made, own)
+        remove_tree(entry) if entry.is_dir() else entry.unlink()
+        entry.symlink_to(same)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
 def _copy_of(session: Session, digest: str) -> Project:

@@ -17,7 +17,7 @@ from harness.atomic import write_whole
 from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
-from harness.cli.written import short
+from harness.cli.written import check_replaceable, constraints_text, short
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
@@ -138,8 +138,9 @@ def watch(
     harness watch --run pytest
     harness watch --run "python -m unittest" --project . --state ~/nights
     """
-    today = _day(day)
+    check_replaceable(constraints)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+        today = _day(day, session.now)
         question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
@@ -155,8 +156,11 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     texts = {
         state / _NIGHT: json.dumps(as_record(night, SCHEMA), indent=1) + "\n",
         state / _REPORT: night.report if night.status is NightStatus.BROKEN else "",
-        constraints or state / _CONSTRAINTS: "".join(f"{text}\n" for text in night.constraints),
+        state / _CONSTRAINTS: "".join(f"{text}\n" for text in night.constraints),
     }
+    if constraints is not None:
+        texts[constraints] = constraints_text(night.sentence, night.constraints) if night.constraints else ""
+        del texts[state / _CONSTRAINTS]
     try:
         for path, text in texts.items():
             if text:
@@ -211,9 +215,9 @@ def _report(store: Store, name: str) -> str:
         return ""
 
 
-def _day(text: str) -> End:
+def _day(text: str, now: datetime) -> End:
     """Parse the value of `--day`. Raises `UserMistake`."""
-    end = parse_end(text, "--day", now=datetime.now(UTC))
+    end = parse_end(text, "--day", now=now)
     if end.kind is not EndKind.DAY:
         raise UserMistake(f"--day {text!r} is not a day", hint="write today, or a date such as 2025-07-31")
     return end

@@ -6,16 +6,17 @@ its file and lines with its names first.
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from harness.culprit.edits import Unit, exchanged_in_words
-from harness.culprit.line_search import COMPILED, LineSearch
+from harness.culprit.line_search import COMPILED, LineSearch, reverted_in_words
 from harness.culprit.proofs import Claim
 from harness.culprit.subsets import Candidate, Choices, Lacking, Reduced
-from harness.model import Verdict
+from harness.model import Observation, Verdict
 from harness.model.culprit import Proof
 
 LATE = "the time was over"
+_MOST_SEARCHES = 3  # for other units that the culprit needs
 _LIKELY_NEEDS = 10  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
@@ -24,15 +25,15 @@ _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 class Advanced:
     """The proof in the older environment, the other units that it needs there, and the number of runs.
 
-    `ran_alone`: the older environment still had its own verdict with only the culprit and its ties. `is_needless`:
-    `needs` make the difference even without the culprit.
+    `ran_alone`: the older environment still had its own verdict with only the culprit and its ties. `instead` is a run
+    of the newer environment that has lost the difference with only `needs` reverted: they make it without the culprit.
     """
 
     proof: Proof
     needs: Candidate
     runs: int
     ran_alone: bool = False
-    is_needless: bool = False
+    instead: Observation | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -44,43 +45,116 @@ class Advanced:
 def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     """Prove that the culprit (`core`) makes the difference in the older environment.
 
-    It is advanced with the units that its ties require. A skipped run may add ties; if that is not enough, a search
-    finds the missing units. `units` is the whole set that the search for lines found.
+    It is advanced with what it can't run without, then with all that its ties require; `units` is the whole set that
+    the search for lines found. If that is not enough, or so much that it shows nothing of the culprit, a search finds
+    the fewest other units. They must not make the difference without the culprit.
     """
-    trials, sides = search.trials, search.sides
-    proof: Proof | None = None
-    runs, ran_alone = 0, False
-    for start in dict.fromkeys((core, units)):
-        if search.is_late:
-            proof = proof or Proof(_sentence_forth(search, core, frozenset()), sides.after.verdict, Verdict.SKIP, LATE)
-            return Advanced(proof, frozenset(), runs, ran_alone)
-        besides = search.consistency.advanced(start) - core
-        runs += 1
-        one = counted_besides(search.trials.proof_if_likely(advance(search, core, start)), besides)
-        if one.holds or (one.is_expected and start == core):  # no search finds fewer
-            return Advanced(one, besides, runs, ran_alone)
-        proof = one if proof is None or one.is_expected else proof
-        ran_alone = ran_alone or one.verdict is sides.before.verdict
-    needed = _needed(search, core)
-    runs += needed.runs
-    if needed.shown is not None:
-        besides = needed.units
-        sentence = _sentence_forth(search, core, besides)
-        along = search.advanced(besides | core)
-        proof = counted_besides(trials.proof_by(needed.shown, sentence, along, sides.after.verdict), besides)
-        is_needless = False
-        if any(_may_be_it(search, unit) for unit in besides):
-            runs += 1
-            without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-            alone = trials.proof_if_likely(Claim(without, search.advanced(besides), sides.after.verdict))
-            is_needless = alone.holds
-        return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
-    if proof is None:
-        proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
-    if proof.is_expected:
-        return Advanced(proof, frozenset(), runs, ran_alone)
-    note = f"adding only {search.names(core)} does not make the difference, and what else that needs was not found"
-    return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+    return _Advancing(search, core).find(units)
+
+
+@define
+class _Advancing:
+    """The search for a proof of `core` in the older environment, and what it has shown until now."""
+
+    search: LineSearch
+    core: Candidate
+    runs: int = 0
+    ran_alone: bool = False
+    failed: Proof | None = None  # the proof to show if none holds
+    needless: Candidate = frozenset()
+
+    def find(self, units: Candidate) -> Advanced:
+        """Find a proof that holds, or else say how far it got."""
+        consistency, core = self.search.consistency, self.core
+        closures = [consistency.advanced_alone(core), consistency.advanced(core), consistency.advanced(units)]
+        too_much: Candidate = frozenset()
+        for besides in dict.fromkeys(closed - core for closed in closures):
+            if self.search.is_late:
+                return self._late()
+            proof = self._tried(besides)
+            if proof.is_expected and not proof.holds:
+                too_much = besides
+                break
+            done = self._shown(proof, besides) if proof.holds else None
+            if done is not None:
+                return done
+        return self._found(too_much) or self._not_shown(too_much)
+
+    def _found(self, too_much: Candidate) -> Advanced | None:
+        """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
+        others = too_much or self.search.all - self.core
+        for _ in range(_MOST_SEARCHES):
+            needed = _needed(self.search, self.core, others - self.needless, alone=bool(too_much))
+            self.runs += needed.runs
+            besides = needed.units
+            if needed.shown is None or besides <= self.needless:
+                break
+            claim = self._claim(besides)
+            proof = self.search.trials.proof_by(needed.shown, claim.sentence, claim.probe, claim.expected)
+            proof = counted_besides(proof, besides)
+            if not proof.holds:
+                self._fail(proof)
+                break
+            if (done := self._shown(proof, besides)) is not None:
+                return done
+        return None
+
+    def _tried(self, besides: Candidate) -> Proof:
+        """The proof with these other units advanced, unless a warm run of it disagrees."""
+        self.runs += 1
+        proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides)), besides)
+        self.ran_alone = self.ran_alone or proof.verdict is self.search.sides.before.verdict
+        if not proof.holds:
+            self._fail(proof)
+        return proof
+
+    def _claim(self, besides: Candidate) -> Claim:
+        probe = self.search.advanced(besides | self.core)
+        return Claim(_sentence_forth(self.search, self.core, besides), probe, self.search.sides.after.verdict)
+
+    def _shown(self, proof: Proof, besides: Candidate) -> Advanced | None:
+        """The result with a proof that holds; None if the other units make the difference without the culprit, too."""
+        search, trials = self.search, self.search.trials
+        if not any(_may_be_it(search, unit) for unit in besides):
+            return Advanced(proof, besides, self.runs, self.ran_alone)
+        self.runs += 1
+        sentence = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
+        without = search.advanced(besides)
+        alone = trials.control(Claim(sentence, without, search.sides.after.verdict))
+        if not alone.holds:
+            return Advanced(proof, besides, self.runs, self.ran_alone)
+        run = run_whole(search, search.consistency.reverted(besides))
+        if run is not None:
+            return Advanced(proof, besides, self.runs, self.ran_alone, instead=run)
+        # The run that counts against the culprit takes the place of the proof.
+        self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
+        self.needless |= besides
+        return None
+
+    def _fail(self, proof: Proof, *, is_last: bool = False) -> None:
+        """Keep a proof that does not hold, unless an earlier one says more: it had the verdict."""
+        if self.failed is None or is_last or (proof.is_expected and not self.needless):
+            self.failed = proof
+
+    def _late(self) -> Advanced:
+        sentence = _sentence_forth(self.search, self.core, frozenset())
+        proof = self.failed or Proof(sentence, self.search.sides.after.verdict, Verdict.SKIP, LATE)
+        return Advanced(proof, frozenset(), self.runs, self.ran_alone)
+
+    def _not_shown(self, along: Candidate) -> Advanced:
+        """The result without a proof that holds; all of `along` together with the culprit had the verdict."""
+        search = self.search
+        proof = self.failed or Proof("", search.sides.after.verdict, Verdict.SKIP, "not tried")
+        if along and not search.is_late:
+            done = self._shown(proof, along)
+            if done is not None:
+                return done
+            proof = self.failed or proof
+        if proof.is_expected:
+            return Advanced(proof, frozenset(), self.runs, self.ran_alone)
+        named = search.names(self.core)
+        note = f"adding only {named} does not make the difference, and what else that needs was not found"
+        return Advanced(proof, frozenset(), self.runs, self.ran_alone, notes=(note,))
 
 
 def counted_besides(proof: Proof, besides: Candidate) -> Proof:
@@ -91,12 +165,9 @@ def counted_besides(proof: Proof, besides: Candidate) -> Proof:
     return evolve(told, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause")
 
 
-def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
-    """The claim that the culprit makes the difference in the older environment.
-
-    It is advanced with the units that the ties of `start` require (None: those of `core`).
-    """
-    new = search.consistency.advanced(core if start is None else start)
+def advance(search: LineSearch, core: Candidate) -> Claim:
+    """The claim that the culprit makes the difference in the older environment, with what its ties require."""
+    new = search.consistency.advanced(core)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
@@ -113,9 +184,14 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
 
 
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:
-    """Whether a unit may be the culprit itself: a region in a function, not an import, a class body or a whole file."""
-    edits = search.edits
-    return unit in search.suspects and edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
+    """Whether a unit may be the culprit itself: no comment, and no import that no evidence points to."""
+    return unit in search.suspects or not search.edits.is_region(unit)
+
+
+def run_whole(search: LineSearch, units: Candidate) -> Observation | None:
+    """The run with these units reverted; None if it does not remove the difference."""
+    proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
+    return proof.observation if proof.holds else None
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
@@ -133,19 +209,21 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
     return bool(others) and (forth.ran_alone or new)
 
 
-def _needed(search: LineSearch, core: Candidate) -> Reduced:
-    """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
-    choices = choices_of_needs(search, core)
+def _needed(search: LineSearch, core: Candidate, among: Candidate, *, alone: bool) -> Reduced:
+    """Search, in few runs, for the other units that must be advanced for the culprit to make the difference.
+
+    With `alone`, without what their ties require: that was too much.
+    """
+    choices = _choices_of_needs(search, core, among, alone=alone)
     if not choices.weights:
         return Reduced(frozenset())
     return Lacking(search.trials, search.sides.after.verdict, choices, until=search.trials.until).run()
 
 
-def choices_of_needs(search: LineSearch, core: Candidate) -> Choices:
+def _choices_of_needs(search: LineSearch, core: Candidate, others: Candidate, *, alone: bool) -> Choices:
     """The other units that may have to be advanced with a culprit."""
-    others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
-    with_core = search.consistency.advanced
+    with_core = search.consistency.advanced_alone if alone else search.consistency.advanced
 
     def closed(units: Candidate) -> Candidate:
         return with_core(units | core) - core
@@ -163,6 +241,7 @@ def choices_of_needs(search: LineSearch, core: Candidate) -> Choices:
         lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
+        learn=lambda units, run: search.learn(units | core, run, reverting=False),
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
     )
 

@@ -20,7 +20,7 @@ from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
-from harness.model import Observation, RaisedException, StackFrame, Trace
+from harness.model import Observation, RaisedException, StackFrame, Trace, Verdict
 from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _LATE = 2.0  # without this and _ASKED_FOR, planted_lines.py takes a seventh mor
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
+_EXTRA_CALLS = 50.0  # a function that makes all calls that only the slow side has
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
@@ -116,8 +117,29 @@ class Clues:
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
         spoken_of = _rarity(edits, _words_of(self.sides))
-        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of)
+        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of, self._extra_calls(edits))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
+
+    def _extra_calls(self, edits: Edits) -> dict[tuple[str, str], float]:
+        """The share of each function, by file and name, in the calls that only the failing side has.
+
+        A function that is called more often makes more calls, too. Only those count that it makes more at each call.
+        """
+        if self.before is None or self.after is None:
+            return {}
+        older = {edits.homes.get(path, path): path for path in edits.differences}
+        counts = [
+            {(path, name): row for file, rows in trace.counts.items() for name, row in rows.items()
+             if (path := names.get(file)) is not None}
+            for trace, names in ((self.before, older), (self.after, {path: path for path in edits.differences}))
+        ]  # fmt: skip
+        slow, quick = counts if self.sides.before.verdict is Verdict.BAD else counts[::-1]
+        extra: dict[tuple[str, str], float] = {}
+        for place, (calls, made) in slow.items():
+            was_called, had_made = quick.get(place, (0, 0))
+            extra[place] = max(0.0, made - calls * had_made / max(was_called, 1))
+        total = sum(extra.values())
+        return {place: number / total for place, number in extra.items() if number}
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
         """The regions in functions that neither side called; none of files that were not traced on both sides."""
@@ -144,6 +166,7 @@ class _Scale:
     last: tuple[int, int]
     asked_for: frozenset[str]
     spoken_of: Mapping[Unit, float]
+    extra_calls: Mapping[tuple[str, str], float]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -158,6 +181,7 @@ class _Scale:
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
+        weight *= 1 + _EXTRA_CALLS * self.extra_calls.get((path, function), 0.0)
         # Without this and the depth of frames, `harness bisect transformers` tries 22 sets for its lines instead of 2.
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 

@@ -20,7 +20,7 @@ from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.lock import ANY_SOURCE
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, ProbedLine, SearchedLine
 from harness.question.commands import with_folders
 from harness.question.project import Projects
 from harness.repository.git import (
@@ -257,7 +257,7 @@ def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy) ->
     return pair
 
 
-def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy) -> Searched:
+def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy) -> SearchedLine:
     """Search the line of these commits, oldest first, with what is known of them."""
     trials = source.trials
     line = ProbedLine(
@@ -295,7 +295,7 @@ def known_among(source: CommitSource, commits: tuple[str, ...]) -> dict[Trial, O
     }
 
 
-def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> None:
+def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: SearchedLine) -> None:
     """Keep the run of each commit that a search ran, for its finding."""
     for trial, observation in sorted(searched.record.observations.items()):
         verdict = searched.record.judge(observation)
@@ -306,7 +306,7 @@ def keep_runs(source: CommitSource, commits: tuple[str, ...], searched: Searched
             source.runs.judged[sha] = (verdict, observation)
 
 
-def pair_of(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> tuple[str, str] | str:
+def pair_of(source: CommitSource, commits: tuple[str, ...], searched: SearchedLine) -> tuple[str, str] | str:
     """Return the two neighbours between which the verdict changes, or a text with the reason why they are unknown."""
     result = searched.search.result
     if result.status in (LineStatus.FOUND, LineStatus.FIXED) and result.boundary is not None:
@@ -351,6 +351,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None, change.name)
+        trials = trials.for_mixtures(sides, found.proofs)
         source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:

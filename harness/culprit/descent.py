@@ -26,7 +26,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
     """Find the culprit between two sides, down to the level `until`; returns nothing if that is the release.
 
     With `are_neighbours` the sides are known to be neighbouring releases of one package. Raises `Interrupted`,
-    `NoNetwork`, `NoSpace`.
+    `NoNetwork`, `NoSpace`. Of packages that can't be exchanged one by one, the lines tell which made the difference.
     """
     if until is Level.RELEASE:
         return ()
@@ -38,6 +38,8 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         if package.is_shown_one_way and not are_neighbours:
             package, narrowed = narrow_release(trials, narrowed, package, until)
         findings, trials.tally.sides = [package], narrowed
+        if package.is_tied and until.depth < Level.REGION.depth:
+            until = Level.REGION
         _add_lower_levels(trials, narrowed, findings, until)
     except (Interrupted, KeyboardInterrupt) as stopped:
         if not package.is_proved:

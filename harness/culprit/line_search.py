@@ -14,11 +14,12 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, files_to_trace, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
+from harness.culprit.mentions import names_of
 from harness.culprit.proofs import Claim, Trials
 from harness.culprit.sides import METADATA, Exchange, Side, Sides
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
-from harness.model import Trace
+from harness.model import Observation, Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe, Prober
@@ -110,10 +111,16 @@ class LineSearch:
             lambda units: f"reverted: {self.names(units)}",
             closed=self.consistency.reverted,
             alone=self.consistency.reverted_alone,
+            learn=lambda units, run: self.learn(units, run, reverting=True),
             parts=parts,
         )
         wanted = self.sides.before.verdict
         return Fewest(self.trials, wanted, choices, until=self.until, only_in_parts=only_in_parts).run()
+
+    def learn(self, moved: Candidate, run: Observation, *, reverting: bool) -> bool:
+        """Learn from a failed run which units it lacks; returns whether that is new."""
+        names = names_of(self.trials.judge.raised(run))
+        return bool(names) and self.consistency.learn(moved, names, reverting=reverting)
 
     def expect_reverted(self, parts: Iterable[Candidate]) -> None:
         """Let the prober prepare for many runs of the newer side, these parts reverted before others."""
@@ -187,7 +194,8 @@ def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
     weights, idle = dict.fromkeys(edits.all, 1.0), frozenset[Unit]()
     if search.clues is not None:
         weights, idle = search.clues.weights(edits), search.clues.idle(edits)
-    consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits, idle))
+    known = search.consistency
+    consistency = Consistency(edits, known.ties if rest else ties_of(edits, idle), known.learned)
     return evolve(search, edits=edits, consistency=consistency, weights=weights)
 
 

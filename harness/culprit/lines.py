@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.culprit.advancing import Advanced, advance, advanced, advanced_alone, belongs, counted_besides
+from harness.culprit.advancing import (
+    Advanced,
+    advance,
+    advanced,
+    advanced_alone,
+    belongs,
+    counted_besides,
+    run_whole,
+)
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, parts_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
@@ -36,7 +44,7 @@ from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
-from harness.model import Observation, Verdict
+from harness.model import Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.question.parsing import duration_in_words
@@ -106,12 +114,12 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         spent.append(reduced)
     if reduced.shown is None and reduced.is_minimal and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
-        reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
+        reduced = evolve(reduced, shown=run_whole(search, reduced.units))
     if reduced.shown is None:
         reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
         return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
-    instead = _instead(search, forth, spent) if forth.is_needless else None
+    instead = _instead(search, forth, spent)
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
@@ -151,13 +159,12 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
     reverting the needed edits does not remove the difference; `spent` gets each search.
     """
-    units = search.consistency.reverted(forth.needs)
-    shown = _run_whole(search, units)
-    if shown is None:
+    if forth.instead is None:
         return None
+    units = search.consistency.reverted(forth.needs)
     found = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
     spent.append(found)
-    return found if found.shown is not None else evolve(found, units=units, shown=shown)
+    return found if found.shown is not None else evolve(found, units=units, shown=forth.instead)
 
 
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
@@ -256,12 +263,6 @@ def _core(search: LineSearch, units: Candidate) -> Candidate:
         if not any(unit in needs[other] and other not in needs[unit] for other in units if other != unit)
     }
     return frozenset(core) or units
-
-
-def _run_whole(search: LineSearch, units: Candidate) -> Observation | None:
-    """The run with these units reverted; None if it does not remove the difference."""
-    proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
-    return proof.observation if proof.holds else None
 
 
 def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:

@@ -88,6 +88,29 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
     return tuple(found)
 
 
+_ABOUT_NAMES = ("AttributeError", "ImportError", "NameError", "TypeError")
+_NAME = re.compile(r"[A-Za-z_]\w{2,}")
+# The words of the interpreter's own messages about names, which a variable may have as its name, too.
+_WORDS = re.compile(
+    "accessed|and|another|arguments?|associated|attribute|bool|callable|cannot|circular|class|could|defined|did|dict|does|"
+    "due|expected|float|for|found|free|from|function|given|got|had|has|import|imported|initialized|instance|int|invalid|"
+    "iterable|its|keyword|likely|list|local|mean|method|missing|module|most|multiple|must|name|named|none|not|object|"
+    "optional|partially|passed|positional|property|required|self|set|some|str|support|takes|that|the|this|tuple|type|"
+    "unexpected|values?|variable|was|were|where|with|you",
+    re.IGNORECASE,
+)
+
+
+def names_of(raised: RaisedException | None) -> frozenset[str]:
+    """The names in the messages of an exception and its causes that are about names, whoever worded them."""
+    about = [one for one in (raised.chain() if raised is not None else ()) if _is_about_names(one)]
+    return frozenset(name for one in about for name in _NAME.findall(one.message) if not _WORDS.fullmatch(name))
+
+
+def _is_about_names(raised: RaisedException) -> bool:
+    return any(name.rpartition(".")[2] in _ABOUT_NAMES for name in (raised.type, *raised.bases))
+
+
 def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:
     """The function that the innermost line with such a call passes an argument to by name, "" if there is none."""
     call = re.compile(rf"([A-Za-z_]\w*)\((?:[^()]|\([^()]*\))*?\b{argument}\s*=(?!=)")

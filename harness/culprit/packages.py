@@ -229,6 +229,7 @@ class _Exchanges:
             forward = self._forward(named, along)
         if named != units and forward.observation is not None and forward.holds and not along:
             nearer = evolve(self.sides, after=Side(self._newer(named), after.verdict, forward.observation))
+        is_tied = len(named) > 1 and not certain
         notes = search.notes if len(units) > 1 and not unproven - named else ()
         if len(certain) > 1:
             several = "both" if len(certain) == 2 else "all"
@@ -240,7 +241,7 @@ class _Exchanges:
             candidates=len(order),
             runs=sum(one.runs for one in self.searches) + 1,
             unresolved=sum(one.unresolved for one in self.searches),
-            is_minimal=len(units) == 1 or search.is_minimal,
+            is_minimal=not is_tied and (len(units) == 1 or search.is_minimal),
             notes=notes,
         )
         return finding, nearer

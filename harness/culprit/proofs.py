@@ -22,7 +22,7 @@ from harness.model import (
 from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
-from harness.probing.line import Searched
+from harness.probing.line import SearchedLine
 from harness.probing.probe import Probing
 from harness.probing.warm import is_warm
 from harness.question.question import Scope
@@ -69,7 +69,7 @@ class Tally:
     """
 
     ran_now: int = 0
-    searched: Searched | None = None
+    searched: SearchedLine | None = None
     sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
@@ -142,6 +142,13 @@ class Trials:
             if judgement.verdict is not claim.expected:
                 return Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason)
         return self.proof(claim.sentence, claim.probe, claim.expected)
+
+    def control(self, claim: Claim) -> Proof:
+        """The same for a claim that should not hold: then it is no sign of a flaky bug."""
+        failed = self.tally.failed
+        proof = self.proof_if_likely(claim)
+        self.tally.failed = failed
+        return proof
 
     def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Prove a counterfactual by a run of a search; a warm run is repeated in a fresh process."""
@@ -244,7 +251,7 @@ def proved(
     return older, newer
 
 
-def count_proofs(searched: Searched, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
+def count_proofs(searched: SearchedLine, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
     """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
 
     A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count

@@ -107,18 +107,14 @@ class FileDifference:
         old = frozenset(old)
         needed: set[int] = set()
         for name in self.flaws(old):
-            defining = re.compile(
-                rf"\b(?:def|class)\s+{name}\b|^[ \t]*{name}\s*[:=]|\bimport\b.*\b{name}\b|^[ \t]*{name},?$", re.M
-            )
             using = re.compile(rf"\b{name}\b")
-            # Most texts lack the name, which a plain search tells much sooner.
-            bring = {i for i, (text, _) in enumerate(self._texts) if name in text and defining.search(text)} - old
-            keep = {i for i, (_, text) in enumerate(self._texts) if name in text and using.search(text)} - old
+            bring = {i for i, (text, _) in enumerate(self.texts) if defines(text, name)} - old
+            keep = {i for i, (_, text) in enumerate(self.texts) if name in text and using.search(text)} - old
             needed |= bring or keep
         return frozenset(needed)
 
     @functools.cached_property
-    def _texts(self) -> tuple[tuple[str, str], ...]:
+    def texts(self) -> tuple[tuple[str, str], ...]:
         """The text of each region before and after."""
         before, after = lines_of(self.before), lines_of(self.after)
         return tuple(("".join(before[a:b]), "".join(after[c:d])) for a, b, c, d in self.blocks)
@@ -136,6 +132,17 @@ class FileDifference:
         lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
         lines += [f" {line}" for line in after[d:last]]
         return "\n".join([head, *(line.rstrip("\r\n") for line in lines)])
+
+
+def defines(text: str, name: str) -> bool:
+    """Whether some lines of a file seem to define a name: as a function, parameter, variable, attribute or import."""
+    if name not in text:  # true of most texts, and known much sooner
+        return False
+    pattern = (
+        rf"\b(?:def|class)\s+{name}\b|^[ \t]*(?:self\.|cls\.)?{name}\s*(?::|=(?!=))|\bimport\b.*\b{name}\b"
+        rf"|^[ \t]*{name},?$|\bdef\s+\w+\(.*\b{name}\b"
+    )
+    return re.search(pattern, text, re.M) is not None
 
 
 def used_names(source: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from harness.culprit.sides import Side, Sides
 from harness.model import Change, Release, Verdict
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
-from harness.probing.line import Line, ProbedLine, Searched
+from harness.probing.line import Line, ProbedLine, SearchedLine
 from harness.question.package_set import PackageSet, Way
 from harness.question.releases import releases_on_line
 
@@ -87,7 +87,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
     )
 
 
-def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched, until: Level) -> Finding:
+def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: SearchedLine, until: Level) -> Finding:
     """The finding on the two releases around the change, proved by another run of each."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"

@@ -5,7 +5,7 @@ added to the older release, so one graph serves both directions. Ties come from 
 a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines. A function that
 returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident. A call that
 passes a parameter by name is tied to a definition that has it only on one side, and a line with the name of a builtin
-to what binds it only on one side.
+to what binds it only on one side. A failed run may tell of further ties.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from attrs import define, field, frozen
 
 from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
+from harness.culprit.regions import defines
 from harness.culprit.syntax import Uses, names_in, outline_of
 from harness.environment.workspace import module_of
 from harness.model import Mixture
@@ -47,12 +48,16 @@ class Ties:
 
     def and_also(self, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
         """These ties and further pairs."""
-        known = ((one, other) for one, others in self.needs.items() for other in others)
-        return Ties.of((*known, *pairs))
+        return Ties.of((*self.pairs, *pairs))
+
+    @property
+    def pairs(self) -> Iterator[tuple[Unit, Unit]]:
+        """The pairs that the ties were made from."""
+        return ((one, other) for one, others in self.needs.items() for other in others)
 
     def reversed(self) -> Ties:
         """The same ties for advancing: "if that edit is advanced, this one must be too"."""
-        return Ties.of((other, one) for one, others in self.needs.items() for other in others)
+        return Ties.of((other, one) for one, other in self.pairs)
 
     def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """These units, and everything that they need, directly or indirectly."""
@@ -65,13 +70,14 @@ class Ties:
         return frozenset(found)
 
 
-@frozen
+@define
 class Consistency:
-    """The edits between two sides and their ties."""
+    """The edits between two sides and their ties, and those that failed runs have taught (`learned`)."""
 
     edits: Edits
     ties: Ties
-    _known: dict[tuple[bool | None, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
+    learned: Ties = field(factory=Ties)
+    _known: dict[tuple[bool, bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
 
     def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
         """These units, and all that must be reverted with them."""
@@ -82,20 +88,44 @@ class Consistency:
         return self._complete(frozenset(units), reverting=False)
 
     def reverted_alone(self, units: Collection[Unit]) -> frozenset[Unit]:
-        """These units, and what must be reverted with them; if that is too much, only what their files can't lack.
+        """These units, and what must be reverted with them; if that is too much, only what they can't lack.
 
         Names tie what only looks alike, and what is tied to everything could never be tried.
         """
-        asked = frozenset(units)
-        tied = self.ties.closed(asked)
+        return self._alone(frozenset(units), reverting=True)
+
+    def advanced_alone(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """The same for advancing."""
+        return self._alone(frozenset(units), reverting=False)
+
+    def learn(self, moved: Collection[Unit], names: Collection[str], *, reverting: bool) -> bool:
+        """Tie what a failed mixture lacks; returns whether any tie is new.
+
+        `moved` are the units that were reverted or advanced, `names` those in the message of its failure. A name that
+        one side defines and the other does not comes with the unit that defines it.
+        """
+        pairs = {
+            pair for name in names for pair in _by_failure(self.edits, frozenset(moved), name, reverting=reverting)
+        }
+        wider = self.learned.and_also((one, other) if reverting else (other, one) for one, other in pairs)
+        if wider == self.learned:
+            return False
+        self.learned = wider
+        self._known.clear()
+        return True
+
+    def _alone(self, asked: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        tied = self._tied(asked, reverting=reverting)
         if len(tied) <= len(asked) + _MOST_ALONG:
-            tied = self.reverted(asked)
+            tied = self._complete(asked, reverting=reverting)
             if len(tied) <= len(asked) + _MOST_ALONG:
                 return tied
-        key = (None, asked)
-        if key not in self._known:
-            self._known[key] = self._repaired(asked, Ties(), reverting=True, most=_MOST_REPAIRED)
-        return self._known[key]
+        return self._complete(asked, reverting=reverting, alone=True)
+
+    def _tied(self, units: frozenset[Unit], *, reverting: bool, alone: bool = False) -> frozenset[Unit]:
+        """Units with all that they are tied to; `alone`: by failed runs only."""
+        ties = self.learned if alone else self.ties.and_also(self.learned.pairs) if self.learned.needs else self.ties
+        return (ties if reverting else ties.reversed()).closed(units)
 
     def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
         """The mixture with the units in `old` from the older side and the others from the newer one.
@@ -113,30 +143,25 @@ class Consistency:
             shift += length - (d - c)
         return found
 
-    def _complete(self, units: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
-        key = (reverting, units)
-        if key not in self._known:
-            self._known[key] = self._repaired(
-                units, self.ties if reverting else self.ties.reversed(), reverting=reverting
-            )
-        return self._known[key]
-
-    def _repaired(
-        self, units: frozenset[Unit], ties: Ties, *, reverting: bool, most: int | None = None
-    ) -> frozenset[Unit]:
+    def _complete(self, units: frozenset[Unit], *, reverting: bool, alone: bool = False) -> frozenset[Unit]:
         """Units with all that they are tied to, and with what invalid Python and undefined names need.
 
-        If that is more than `most` others, the units as they are: their mixture is known to be flawed, and not run.
+        `alone`: without what only their names tie; if even that is very much, the units as they are: their mixture is
+        known to be flawed, and not run.
         """
-        moved = ties.closed(units)
-        for _ in range(_MOST_REPAIRS):
-            missing = self._missing(moved, reverting=reverting)
-            if missing <= moved:
-                break
-            moved = ties.closed(moved | missing)
-            if most is not None and len(moved) > len(units) + most:
-                return units
-        return moved
+        key = (reverting, alone, units)
+        if key not in self._known:
+            moved = self._tied(units, reverting=reverting, alone=alone)
+            for _ in range(_MOST_REPAIRS):
+                missing = self._missing(moved, reverting=reverting)
+                if missing <= moved:
+                    break
+                moved = self._tied(moved | missing, reverting=reverting, alone=alone)
+                if alone and len(moved) > len(units) + _MOST_REPAIRED:
+                    moved = units
+                    break
+            self._known[key] = moved
+        return self._known[key]
 
     def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
         """Units that must move too because a mixed file is invalid Python or has undefined names."""
@@ -287,6 +312,31 @@ def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
                     yield (unit, user) if is_newer else (user, unit)
                     if user in callers.get(called, ()):  # it takes another result on the other side: both ways
                         yield (user, unit) if is_newer else (unit, user)
+
+
+def _by_failure(edits: Edits, moved: frozenset[Unit], name: str, *, reverting: bool) -> Iterator[tuple[Unit, Unit]]:
+    """What a mixture that failed for want of a name lacks: pairs "the first, which was moved, needs the second".
+
+    Moving the second would define the name, where lines of the first use it. Else the first has taken the name away,
+    and lines of the second still use it.
+    """
+    texts = {
+        f"{path}#{number}": pair if reverting else pair[::-1]
+        for path, difference in edits.differences.items()
+        if name in difference.before or name in difference.after
+        for number, pair in enumerate(difference.texts)
+    }
+    bring = {unit for unit, (come, gone) in texts.items() if defines(come, name) and not defines(gone, name)}
+    take = {unit for unit, (come, gone) in texts.items() if defines(gone, name) and not defines(come, name)}
+    using = re.compile(rf"\b{name}\b")
+    if providers := bring - moved:
+        users = {unit for unit in moved & texts.keys() if using.search(texts[unit][0])} or moved
+        if len(providers) <= _MOST_PROVIDERS and len(users) <= _MOST_ALONG:
+            yield from itertools.product(users, providers)
+        return
+    keep = {unit for unit in texts.keys() - moved if using.search(texts[unit][1]) and not using.search(texts[unit][0])}
+    if len(keep) <= _MOST_ALONG:
+        yield from itertools.product(take & moved, keep)
 
 
 def _texts(edits: Edits, *, is_newer: bool) -> Iterator[tuple[Unit, str, str, Ranges]]:

@@ -7,29 +7,26 @@ from __future__ import annotations
 
 import re
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from attrs import field, frozen
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from harness.environment.index import Index
+from harness.environment.index import Index, at_once
 from harness.model import Combination, Lock, Pin, Release, name_of, normalized_name
 from harness.model.lock import ANY_SOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from packaging.tags import Tag
 
     from harness.environment.interpreter import Interpreter
 
 
-_PAGES_AT_ONCE = 8
-_T = TypeVar("_T")
 # What uv takes from PyTorch's own index if a backend is named (uv: "Using uv with PyTorch", automatic backend
 # selection), and what these packages require from there.
 _OF_A_TORCH_BACKEND = re.compile(r"torch|torch(audio|vision|text|data)|(pytorch-)?triton(-.*)?|nvidia-.*")
@@ -125,12 +122,6 @@ def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str,
     names = sorted(projects)
     pages = zip(names, at_once(index.known_releases, names), strict=True)
     return tuple(cap for name, releases in pages for cap in _caps(name, releases, as_of))
-
-
-def at_once(answer: Callable[..., _T], *values: Iterable[Any]) -> list[_T]:
-    """What a function answers to each value, several at once, because it fetches slow index pages."""
-    with ThreadPoolExecutor(_PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-        return list(pool.map(answer, *values))
 
 
 def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:

@@ -31,6 +31,11 @@ def as_of(text: str | None) -> AsOf:
     return found
 
 
+def this_second() -> datetime:
+    """Return this moment (UTC), at the end of its second: a release that was uploaded in it counts."""
+    return datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+
+
 def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
     """Return the date that `--as-of` means for one probe; for "era" the day of the `pinned` releases.
 

@@ -79,8 +79,12 @@ class Ledger:
 
         Raises `OSError` if the folder can't be read.
         """
-        states = self.states(files_below(folder), folder)
+        states = self.below(folder)
         return differing(recorded, states), [path for path in states if path not in recorded]
+
+    def below(self, folder: Path) -> dict[str, FileState]:
+        """What all files below a folder are, by path. Raises `OSError` if the folder can't be read."""
+        return self.states(files_below(folder), folder)
 
     def states(self, found: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
         """What these files are, by path below a folder; one whose content is not known is read."""

@@ -66,6 +66,17 @@ def read_pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
     )
 
 
+def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
+    """The URLs of all indexes that uv gets; "" is the default of the index client."""
+    told = {**environ, **settings.as_uv_environment(environ)}
+    if told.get("UV_NO_INDEX"):
+        return []
+    main = told.get("UV_DEFAULT_INDEX") or told.get("UV_INDEX_URL") or ""
+    extra = [*told.get("UV_INDEX", "").split(), *told.get("UV_EXTRA_INDEX_URL", "").split()]
+    named = [url.split("=", 1)[-1] if "=" in url.split("://")[0] else url for url in [main, *extra]]
+    return list(dict.fromkeys(url.rstrip("/") + "/" if url else "" for url in named))
+
+
 def _configuration_files(environ: Mapping[str, str]) -> Iterator[Path]:
     """pip's configuration files, lowest priority first."""
     for folder in platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep):

@@ -19,7 +19,6 @@ from packaging.version import Version
 from harness.environment.attempt import (
     Attempt,
     as_preferences,
-    at_once,
     caps,
     is_source,
     lacks_wheels,
@@ -30,6 +29,7 @@ from harness.environment.attempt import (
     undated_in,
 )
 from harness.environment.dates import ERA_MARGIN
+from harness.environment.index import at_once
 from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds, without_requirements
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.model import Combination, Lock, Pin, name_of, normalized_name, parsed_version
@@ -54,13 +54,15 @@ _TURNS = 4
 class Resolution:
     """A lock, and where it differs from the requested holds; or why no set of releases meets the requirements.
 
-    That is in the resolver's `words`. It does not last if a build failed: a compiler may be installed.
+    That is in the resolver's `words`. It does not last if a build failed: a compiler may be installed. `pages` is the
+    state of the index that it depends on (`Index.state`), "" for the packages of a day that is over.
     """
 
     lock: Lock | None = None
     drift: tuple[str, ...] = ()
     words: str = ""
     lasts: bool = True
+    pages: str = ""
 
 
 @frozen
@@ -80,14 +82,15 @@ class Resolver:
     interpreter: Interpreter
     builds: SourceBuilds
 
-    def resolve(self, combination: Combination, near: Lock | None = None) -> Resolution:
+    def resolve(self, combination: Combination, near: Lock | None = None, *, refresh: bool = False) -> Resolution:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
         A package held with == may be newer than the date; then the packages that it requires may be as new. Holds that
         could not be kept are reported as drift. Files without upload time get the dates that another index has for
-        their release. Raises `NoNetwork` and `NoSpace`.
+        their release. With `refresh` uv asks the index whether the pages that it has cached are still so. Raises
+        `NoNetwork` and `NoSpace`.
         """
-        return _Question(self.uv, self.index, self.interpreter, self.builds, near).answer(combination)
+        return _Question(self.uv, self.index, self.interpreter, self.builds, near, refresh).answer(combination)
 
 
 @frozen
@@ -98,6 +101,7 @@ class _Question(Resolver):
     """
 
     near: Lock | None = None
+    refresh: bool = False
     unbuilt: dict[str, str] = field(factory=dict)
 
     def answer(self, combination: Combination) -> Resolution:
@@ -395,6 +399,7 @@ class _Question(Resolver):
                 *("--constraints", "constraints.txt"),
                 *attempt.options,
                 *self.uv.offering(attempt.links),
+                *(("--refresh",) if self.refresh else ()),
                 python=self.interpreter.path,
                 folder=here,
                 preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",

@@ -25,7 +25,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import sha256_of
 from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.environment.record import read_record, write_record
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import Workspace, claimed_folder

@@ -20,7 +20,7 @@ from pathlib import Path
 import uv as uv_package
 from attrs import evolve, field, frozen
 
-from harness.environment.index import (
+from harness.environment.pages import (
     access_refused,
     failing_status,
     host_of,
@@ -35,7 +35,9 @@ from harness.run.launch import Limits, bounded
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
 
-_LONGEST_S = 3600.0
+_LONGEST_S, _LONGEST_RESOLUTION_S = 3600.0, 600.0
+# uv reads pages of an index into memory, also one without an end. It needs some hundred MiB to resolve a large stack.
+_MOST_MEMORY = 4 << 30
 TORCH_BACKEND = "UV_TORCH_BACKEND"
 # Settings of the user's shell and project that must not affect what is built here.
 _NOT_PASSED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_EXCLUDE_NEWER")
@@ -151,7 +153,7 @@ class Uv:
         without releases, and caches that for ten minutes.
         """
         answer = self._answer(arguments, cwd)
-        if answer.returncode == 0 or "pip" not in arguments or is_lasting(answer.words):
+        if answer.returncode == 0 or "pip" not in arguments or "--refresh" in arguments or is_lasting(answer.words):
             return answer
         return self._answer((*arguments, "--refresh"), cwd)
 
@@ -180,19 +182,21 @@ class Uv:
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
-        env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
+        env, sandbox = self.environment, list[str]()
+        memory: int | None = _MOST_MEMORY
+        wall_s = _LONGEST_RESOLUTION_S if "compile" in arguments else _LONGEST_S
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
             is_build = "build" in arguments[:2]
             if is_build:
                 env, sandbox = stack.enter_context(self._build_entered(argv, cwd))
-                wall_s = self.longest_build_s
+                wall_s, memory = self.longest_build_s, None
             try:
                 ended = run_guarded(
                     argv,
                     env=env,
                     cwd=cwd,
-                    limits=Limits(wall_s),
+                    limits=Limits(wall_s, memory),
                     output=Path(log.name),
                     sandbox=sandbox,
                 )
@@ -200,8 +204,12 @@ class Uv:
                 hint = "--sandbox off builds without it"
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = bounded(log).decode("utf-8", "replace").strip()
-        if ended.reason is EndReason.TIMEOUT:
-            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:.0f} s")
+        if ended.reason is EndReason.TIMEOUT and is_build:
+            return UvAnswer(1, f"the build timed out after {wall_s:.0f} s")
+        if not is_build and ended.reason in (EndReason.TIMEOUT, EndReason.MEMORY):
+            spent = f"{wall_s:.0f} s" if ended.reason is EndReason.TIMEOUT else f"{_MOST_MEMORY >> 20} MiB of memory"
+            hint = "run the same command again; does the package index send what it should?"
+            raise NoNetwork(f"uv used more than {spent} and was stopped", hint=hint)
         if ended.returncode != 0:
             if is_build:  # it has no network, and what it prints is a stranger's
                 _raise_if_full(words)

@@ -113,6 +113,11 @@ class Finding:
         return bool(self.proofs) and self.is_minimal and all(proof.holds for proof in self.proofs)
 
     @property
+    def is_tied(self) -> bool:
+        """Whether it names packages of which one may have only come along: no run told them apart."""
+        return self.level is Level.PACKAGE and len(self.packages) > 1 and not self.is_minimal
+
+    @property
     def is_shown_one_way(self) -> bool:
         """Whether it was shown at least one way."""
         return any(proof.holds for proof in self.proofs)

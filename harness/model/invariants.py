@@ -1,17 +1,21 @@
 """What is the same whenever a bug shows, so that another failure of a mixture is not taken for it.
 
-A signature ignores the numbers of a message and what the run printed. They are learned from runs of releases: what is
-random, such as an address or a time, differs between these runs and drops out. Modelled on likely invariants (Ernst et
+A signature ignores the numbers of a message, what the run printed and measured, and which line of the user's code
+failed. They are learned from runs of releases: what is random, such as an address or a time, differs between these runs
+and drops out. Modelled on likely invariants (Ernst et
 al., "Dynamically Discovering Likely Program Invariants to Support Program Evolution", IEEE TSE 2001).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from attrs import field, frozen
 
+from harness.model.observation import RaisedException
 from harness.model.signature import NUMBER, with_sorted_sets, without_places
 from harness.model.text import one_line
 
@@ -22,6 +26,7 @@ _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)")
 _LINE_OF_FILE = re.compile(r"(?:<path>|\b[\w.-]+\.pyx?):\d+(?::\d+)?|\bline \d+")
 _DURATION = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\s?(?:[mnuµ]?s|sec(?:ond)?s?|min(?:ute)?s?)\b")
 _MARK = re.compile("<number>")
+_OF_PYTHON = re.compile(r"/lib/python|^<frozen ")
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WARNING = re.compile(r"warn|deprecat", re.IGNORECASE)
@@ -62,50 +67,108 @@ Facts = tuple[Fact, ...]
 
 @frozen
 class Symptoms:
-    """How one run failed: the values in its messages by test ("" without tests), and the lines that it printed."""
+    """How one run failed: the values in its messages and the places in the user's code, by test ("" without tests).
+
+    `lines` are those that it printed, `metrics` the numbers that it wrote.
+    """
 
     values: Mapping[str, Facts] = field(factory=dict)
+    places: Mapping[str, frozenset[str]] = field(factory=dict)
     lines: Facts = ()
+    metrics: Mapping[str, float] = field(factory=dict)
 
     @classmethod
-    def of(cls, messages: Mapping[str, str], printed: str, versions: frozenset[str] = frozenset()) -> Symptoms:
+    def of(
+        cls,
+        failures: Mapping[str, RaisedException],
+        printed: str = "",
+        metrics: Mapping[str, float] | None = None,
+        versions: frozenset[str] = frozenset(),
+    ) -> Symptoms:
         """Read them. `versions` are those of packages that differ between the runs; a run may print them."""
+        messages = {test: raised.message for test, raised in failures.items()}
         values = {test: tuple(_values(_masked(message, versions))) for test, message in messages.items()}
-        in_messages = {line.strip() for message in messages.values() for line in message.splitlines()}
-        lines = (line for line in _own_lines(printed) if line.strip() not in in_messages)
-        return cls(values, tuple(Fact.of(_masked(line, versions)) for line in lines))
+        known = {line.strip() for message in messages.values() for line in message.splitlines()}
+        lines = (line for line in _own_lines(printed) if line.strip() not in known)
+        return cls(
+            values,
+            {test: frozenset(_places(raised)) for test, raised in failures.items()},
+            tuple(Fact.of(_masked(line, versions)) for line in lines),
+            metrics or {},
+        )
 
 
 @frozen
 class Invariants:
     """What is the same in all runs with a bug, and in none without it."""
 
-    values: Mapping[str, Facts]
-    lines: Facts
+    values: Mapping[str, Facts] = field(factory=dict)
+    places: Mapping[str, frozenset[str]] = field(factory=dict)
+    lines: Facts = ()
+    metrics: Mapping[str, float] = field(factory=dict)
 
     @classmethod
     def of(cls, bad: Sequence[Symptoms], good: Sequence[Symptoms]) -> Invariants:
         """Learn them from two or more failures; of fewer nothing is known."""
-        tests = {test for run in bad for test in run.values}
+        if len(bad) < 2:
+            return cls()
+        tests = sorted({test for run in bad for test in run.values})
+        places = {test: [run.places[test] for run in bad if test in run.places] for test in tests}
         passed = [line for run in good for line in run.lines]
         return cls(
-            values={test: _common([run.values[test] for run in bad if test in run.values]) for test in sorted(tests)},
+            values={test: _common([run.values[test] for run in bad if test in run.values]) for test in tests},
+            places={test: frozenset.intersection(*sets) for test, sets in places.items() if len(sets) > 1},
             lines=tuple(line for line in _common([run.lines for run in bad]) if not any(map(line.agrees, passed))),
+            metrics=dict(_same_numbers([run.metrics for run in bad], [run.metrics for run in good])),
         )
 
     def missing_in(self, run: Symptoms) -> str:
-        """Say what a failure lacks, "" if nothing: of several tests that fail, one must have its values."""
-        lacking = []
-        for test, values in run.values.items():
-            lacking.append([value for value in self.values.get(test, ()) if not any(map(value.agrees, values))])
+        """Say what a failure lacks, "" if nothing: of several tests that fail, one must have its values and places."""
+        lacking = [list(self._lacking(test, run)) for test in run.values]
         if lacking and all(lacking):
-            return f"its message has no {lacking[0][0]}"
+            return lacking[0][0]
         absent = next((line for line in self.lines if not any(map(line.agrees, run.lines))), None)
-        return f'it did not print "{absent}"' if absent is not None else ""
+        if absent is not None:
+            return f'it did not print "{absent}"'
+        other = (
+            f"{name} is {run.metrics[name]:g}, not {number:g}" if name in run.metrics else f"it did not write {name}"
+            for name, number in self.metrics.items()
+            if name not in run.metrics or not _are_close(run.metrics[name], number)
+        )
+        return next(other, "")
+
+    def _lacking(self, test: str, run: Symptoms) -> Iterator[str]:
+        for value in self.values.get(test, ()):
+            if not any(map(value.agrees, run.values[test])):
+                yield f"its message has no {value}"
+        for place in sorted(self.places.get(test, frozenset()) - run.places.get(test, frozenset())):
+            yield f"it did not fail at {place}"
+
+
+def _places(raised: RaisedException) -> Iterator[str]:
+    """The lines of the user's code in a traceback: no installed package, and nothing of Python itself."""
+    for one in raised.chain():
+        for frame in one.frames:
+            if not frame.package and not _OF_PYTHON.search(frame.file):
+                yield f"{PurePath(frame.file).name}, line {frame.line}"
+
+
+def _same_numbers(
+    bad: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]]
+) -> Iterator[tuple[str, float]]:
+    """The numbers that all bad runs wrote to the last digit, and no good one; a measured time differs in its digits."""
+    for name, number in bad[0].items():
+        is_same = all(name in run and _is_same(run[name], number) for run in bad)
+        if is_same and not any(name in run and _are_close(run[name], number) for run in good):
+            yield name, number
+
+
+def _is_same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def _are_close(value: float, other: float) -> bool:
-    return value == other or abs(value - other) <= _TOLERANCE * max(abs(value), abs(other))
+    return _is_same(value, other) or abs(value - other) <= _TOLERANCE * max(abs(value), abs(other))
 
 
 def _common(runs: Sequence[Facts]) -> Facts:

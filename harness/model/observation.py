@@ -77,7 +77,8 @@ class Observation:
     relative to its environment, which was then discarded. `by_hand` is the verdict of a person who judged it, "" if
     nobody did; then outcome, exception and exit code say the same. `given` are the folders that it could read, by the
     variable that names them: the hash of the content ("tree"), what wrote it ("by") and in which run ("run"). `wrote`
-    is the hash of what a first step wrote.
+    is the hash of what a first step wrote. `outside` are the files, folders and programs that the run used besides its
+    environment and its project, with their hashes; it holds as long as they are the same.
     """
 
     key: str
@@ -111,6 +112,7 @@ class Observation:
     by_hand: str = ""
     given: dict[str, dict[str, str]] = field(factory=dict)
     wrote: str = ""
+    outside: dict[str, str] = field(factory=dict)
 
     @property
     def measured(self) -> dict[str, float]:
@@ -238,8 +240,10 @@ def _cut(message: str) -> str:
 class Trace:
     """What a traced run did: `called` maps each file and function to the rank of its last call.
 
-    `lines` maps each file to the lines that ran.
+    `lines` maps each file to the lines that ran. `counts` maps each file and function to the number of its calls and of
+    the calls that it made, if they were counted.
     """
 
     called: dict[str, dict[str, int]] = field(factory=dict)
     lines: dict[str, tuple[int, ...]] = field(factory=dict)
+    counts: dict[str, dict[str, tuple[int, int]]] = field(factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import compatible_tags, cpython_tags
@@ -78,7 +78,7 @@ class Release:
     """One version of a project.
 
     `uploaded` is the upload time (UTC) of its first file, or None if the index has none; `size` is that of its largest
-    wheel in bytes, or None.
+    wheel in bytes, or None; `digests` are the SHA-256 hashes of its wheels by file name, as far as the index has them.
     """
 
     project: str
@@ -89,6 +89,7 @@ class Release:
     wheels: tuple[str, ...] = ()
     has_sdist: bool = False
     size: int | None = None
+    digests: dict[str, tuple[str, ...]] = field(factory=dict, eq=False)
 
     def has_wheel_for(self, target: Target) -> bool:
         """Whether an interpreter can install one of its wheels."""

@@ -68,6 +68,11 @@ def without_end(message: str) -> str:
     return message.rstrip(" .")
 
 
+_COST = re.compile(
+    r"time|second|duration|latency|memory|alloc|bytes|calls|(?:^|_)(?:[mnu]?s|secs?|[kmg]i?b|rss)(?:_|$)", re.IGNORECASE
+)
+
+
 @frozen
 class Signature:
     """How the bug is recognised. At least one part must be given; every given part must match.
@@ -189,6 +194,11 @@ class Signature:
         if math.isnan(value):
             return True
         return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether the metric is a time or an amount of memory, as far as its name says."""
+        return self.metric is not None and _COST.search(self.metric) is not None
 
     @property
     def bounds(self) -> str:

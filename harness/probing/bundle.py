@@ -9,6 +9,7 @@ FOLDER/harness/    the harness and what it needs, as they are installed here
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -24,7 +25,7 @@ from packaging.requirements import Requirement
 from harness._version import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
-from harness.environment.index import download
+from harness.environment.pages import download
 from harness.errors import IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
@@ -45,7 +46,7 @@ _NAME = "regression-harness"
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 # They make tables and drafts, which no job needs, and they are large.
 _NOT_CARRIED = frozenset({"pandas", "pygal", "pip"})
-_UNFINISHED = ".packing"
+_UNFINISHED = ".harness-packing"
 _RUN = """\
 \"""Runs {count} of {repro} for Python {minor} on {platform}, without network: python{own} run.py
 
@@ -101,7 +102,10 @@ class Packer:
             if packed.jobs:
                 self._finish(output, packed.jobs)
             else:
-                shutil.rmtree(output)
+                _remove_own(output, "wheels")
+                (output / _UNFINISHED).unlink()
+                with contextlib.suppress(OSError):  # the user has put something there
+                    output.rmdir()
         except OSError as error:
             why = "no space left" if is_out_of_space(error) else error.strerror or str(error)
             raise NoSpace(f"can't write to {output}: {why}", hint="--output chooses another folder") from error
@@ -135,6 +139,8 @@ class Packer:
             if job.key in jobs:
                 failed.append((label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
                 continue
+            # The question keeps this lock, whatever is uploaded until the bundle comes back.
+            self.prober.pin(probe, resolution)
             job.write(output / job.key, shared=output)
             jobs[job.key] = job
         size = wheels.size(wheel for job in jobs.values() for wheel in job.wheels)
@@ -143,7 +149,7 @@ class Packer:
     def _unanswered(self, probe: Probe, lock: Lock, *, fresh: bool) -> tuple[Probe, Observation | None]:
         """The probe to run and its answer in the store, if any; with `fresh`, the first attempt without an answer."""
         while True:
-            answer = self.prober.store.get(self._elsewhere.key(probe, lock))
+            answer = self.prober.current(self._elsewhere.key(probe, lock))
             if answer is None or not fresh:
                 return probe, answer
             probe = next_attempt(probe)
@@ -167,7 +173,7 @@ class Packer:
     def _finish(self, output: Path, jobs: Sequence[ProbeJob]) -> None:
         """Add the harness, and last `bundle.json`, which makes the folder a bundle."""
         wanted = {wheel.wheel for job in jobs for wheel in job.wheels}
-        for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
+        for left in (path for path in (output / "wheels").glob("*.whl*") if path.name not in wanted):
             left.unlink()  # from a probe that could not be packed, or from an interrupted call
         _carry_harness(output / "harness")
         version = sys.version_info[:2]
@@ -186,8 +192,14 @@ def _claim(output: Path) -> None:
         raise UserMistake(f"{output} is not an empty folder", hint="--output takes a new or empty folder")
     (output / "wheels").mkdir(parents=True, exist_ok=True)
     (output / _UNFINISHED).touch()
+    _remove_own(output)
+
+
+def _remove_own(output: Path, *more: str) -> None:
+    """Remove the folders of a bundle, also those in `more`, and nothing else."""
     for path in output.iterdir():
-        if path.is_dir() and path.name != "wheels":
+        is_own = path.name in ("harness", "folders", *more) or (path / "job.json").is_file()
+        if is_own and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
 
 

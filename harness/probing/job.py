@@ -51,7 +51,7 @@ SCHEMA = 6
 _KINDS: dict[str, type[HarnessError]] = {
     kind.__name__: kind for kind in (NoNetwork, NoSpace, NoWorkers, UserMistake, HarnessFault)
 }
-_OF_THE_JOB = "key repro repro_digest device params lock requirements as_of attempt mixture given"
+_OF_THE_JOB = "key repro repro_digest device params lock requirements as_of attempt mixture given outside"
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import enum
 import hashlib
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from harness.model import (
     Outcome,
     RaisedException,
     Signature,
+    StackFrame,
     Verdict,
     capture_signature,
     judge,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 _ALIKE = 0.5
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 @frozen
@@ -93,12 +96,17 @@ class Judge:
         """How a run failed. What it printed counts for a script and a command, unless a number of its own judges it."""
         is_printed = not observation.tests and self.signature is not None and self.signature.metric is None
         log = self.store.log(observation) if observation.log else ""
-        return Symptoms.of(self._messages(observation, log), log if is_printed else "", versions)
+        failures = self._failures(observation, log)
+        return Symptoms.of(failures, log if is_printed else "", observation.metrics, versions)
 
-    def _messages(self, observation: Observation, log: str) -> Mapping[str, str]:
-        """The messages of a failure by test, "" without tests."""
-        raised = observation.exception or (last_exception(log) if observation.outcome is Outcome.EXITED else None)
-        return {"": raised.message} if raised is not None else {}
+    def _failures(self, observation: Observation, log: str) -> Mapping[str, RaisedException]:
+        """The exceptions of a failure by test, "" without tests."""
+        raised = _raised(observation, log)
+        return {"": raised} if raised is not None else {}
+
+    def raised(self, observation: Observation) -> RaisedException | None:
+        """The exception that ended a run; of a command, the last one that it printed."""
+        return _raised(observation, self.store.log(observation) if observation.log else "")
 
     def reading(self, observation: Observation) -> Reading | None:
         """Return the number by which a run is judged, or None if it is judged by something else or can't be judged."""
@@ -150,6 +158,22 @@ class Judge:
         versions = frozenset(pin.version for pin in differing if "." in pin.version)
         symptoms = ([self._symptoms(run, versions) for run in side] for side in (bad, good))
         return evolve(self, bug=Bug(message, Invariants.of(*symptoms), frozenset(lock.id for lock in locks), versions))
+
+
+_FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d+)(?:, in (\S+))?$', re.MULTILINE)
+
+
+def _raised(observation: Observation, log: str) -> RaisedException | None:
+    if observation.exception is not None or observation.outcome is not Outcome.EXITED:
+        return observation.exception
+    raised = last_exception(log)
+    if raised is None:
+        return None
+    frames = (
+        StackFrame(file, int(line), function or "", "installed" if "-packages" in file else "")
+        for file, line, function in _FRAME.findall(log.rpartition(_TRACEBACK)[2])
+    )
+    return evolve(raised, frames=tuple(frames))
 
 
 def _is_like(raised: RaisedException, message: str) -> bool:

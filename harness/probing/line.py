@@ -119,7 +119,7 @@ class RunLog:
 
 
 @frozen
-class Searched:
+class SearchedLine:
     """A search over a line, as far as it went."""
 
     line: Line
@@ -159,7 +159,7 @@ class ProbedLine:
         sure: bool = True,
         announced: tuple[str, tuple[str, ...]] | None = None,
         captured_from: str = "the first failing run",
-    ) -> Searched:
+    ) -> SearchedLine:
         """Search the line; `known` are runs that were made before.
 
         Unless it has to be `sure`, it ends once two neighbours are named. `announced` are a headline and its details,
@@ -173,11 +173,11 @@ class ProbedLine:
             search.tell(trial, record.take(trial, name, observation, cached=True).verdict)
         if announced is not None:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
-        return self._run(Searched(self.line, search, record))
+        return self._run(SearchedLine(self.line, search, record))
 
     def search_on(
-        self, searched: Searched, proofs: tuple[int, int] = (0, 0), fresh: Callable[[], Collection[str]] = tuple
-    ) -> Searched:
+        self, searched: SearchedLine, proofs: tuple[int, int] = (0, 0), fresh: Callable[[], Collection[str]] = tuple
+    ) -> SearchedLine:
         """Go on with a search until it is sure. All that it knows are the runs.
 
         `proofs` are runs like those of its good and its bad side. `fresh` returns the keys of runs made beside it, if
@@ -186,7 +186,7 @@ class ProbedLine:
         searched = evolve(searched, search=self._surely(searched.record, proofs))
         return searched if searched.search.done else self._run(searched, fresh())
 
-    def repetitions(self, searched: Searched, proofs: tuple[int, int]) -> tuple[Trial, ...]:
+    def repetitions(self, searched: SearchedLine, proofs: tuple[int, int]) -> tuple[Trial, ...]:
         """The repetitions that `search_on` will make after so many proofs, if nothing disagrees."""
         is_open = self.noise.confirm is None and not searched.search.is_noisy
         return self._surely(searched.record, proofs).ask(_MANY) if is_open else ()
@@ -209,7 +209,7 @@ class ProbedLine:
             proofs=proofs,
         )
 
-    def _run(self, searched: Searched, fresh: Collection[str] = ()) -> Searched:
+    def _run(self, searched: SearchedLine, fresh: Collection[str] = ()) -> SearchedLine:
         line, search, record = self.line, searched.search, searched.record
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.run.devices import Gpu
     from harness.run.result import Ran
 
-_RECORDED = "exception exit_code metrics machine loaded peak_memory trace tests mistake wrote"
+_RECORDED = "exception exit_code metrics machine loaded peak_memory trace tests mistake wrote outside"
 
 
 @frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,12 @@ from harness.environment import (
     foreign_lock,
     watched_environment,
 )
+from harness.environment.dates import this_second
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
-from harness.errors import MissingProgram
+from harness.errors import MissingProgram, NoNetwork
 from harness.events import SILENT, Reporter
-from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
+from harness.model import Device, Lock, Observation, Outcome, name_of, normalized_name, parsed_version
 from harness.model.repro import MAKE
 from harness.model.text import listed
 from harness.probing.probe import (
@@ -39,6 +40,7 @@ from harness.probing.probe import (
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
+from harness.run.outside import is_unchanged
 from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
@@ -46,13 +48,14 @@ from harness.store import is_kept
 
 if TYPE_CHECKING:
     from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
-    from harness.model import Mixture
+    from harness.model import Combination, Mixture
     from harness.run.devices import Gpu
     from harness.run.result import Ran
     from harness.run.sandbox import Sandbox
     from harness.store import Store
 
 _TOLD = 4
+_TODAY_LASTS = timedelta(minutes=2)
 _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
     NotKept: Outcome.NOT_MADE,
@@ -68,7 +71,7 @@ class Prober:
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
     `reporter` receives notes for the user. Runs happen in `sandbox`, and `rights` says what the user allows them beyond
     it. `variables` is a hash of the user's variables that runs get. `memory` delays a run until it fits into memory
-    beside the others. `trees` are the folders that runs are given.
+    beside the others. `trees` are the folders that runs are given. `now` is the moment that "today" means.
     """
 
     store: Store
@@ -83,36 +86,80 @@ class Prober:
     sandbox: Sandbox | None = None
     rights: str = ""
     variables: str = ""
+    now: datetime = field(factory=this_second)
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
-    _resolved: set[str] = field(factory=set, init=False, eq=False, repr=False)
+    _resolved: dict[str, Resolution] = field(factory=dict, init=False, eq=False, repr=False)
+    _current: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe) -> Resolution:
-        """Return the lock of a probe, from the store if it is known."""
+        """Return the lock of a probe, from the store if it is known and if what the index said then is still so."""
         combination = probe.combination
-        key = self.builder.uv.resolution_key(combination)
-        if (kept := self._resolution(key)) is not None:
+        key = self._resolution_key(combination)
+        if (kept := self._resolution(key, combination)) is not None:
             return kept
-        self._resolved.add(key)
-        resolution = self.resolver.resolve(combination, probe.near)
-        if resolution.lasts:
+        index, names = self.resolver.index, set(map(name_of, (*combination.requirements, *combination.holds)))
+        is_today, is_first = self._is_today(combination), not index.has_state(names)
+        resolution = self.resolver.resolve(combination, probe.near, refresh=is_today and is_first)
+        if is_today:
+            resolution = evolve(resolution, pages=self._pages(combination, resolution.lock))
+        self._resolved[key] = resolution
+        # What the index says much later may be about releases that "today" did not have.
+        is_timely = not is_today or bool(resolution.pages)
+        if resolution.lasts and is_timely:
             self.store.put_resolution(key, resolution)
         return resolution
 
+    def pin(self, probe: Probe, resolution: Resolution) -> None:
+        """Keep a resolution of a probe for good. Raises `NoSpace`."""
+        self.store.put_resolution(self._resolution_key(probe.combination), evolve(resolution, pages=""))
+
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        kept = self._resolution(self.builder.uv.resolution_key(probe.combination))
+        kept = self._resolution(self._resolution_key(probe.combination), probe.combination)
         if kept is None:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
-    def _resolution(self, key: str) -> Resolution | None:
-        """Return a resolution from the store; None if there is none, or a local wheel of it was replaced since."""
+    def _is_today(self, combination: Combination) -> bool:
+        """Whether a combination may get packages that are still to be uploaded."""
+        return combination.as_of is None or combination.as_of >= self.now
+
+    def _resolution_key(self, combination: Combination) -> str:
+        """The key of its resolution in the store: today's is found again as long as the index says the same."""
+        if combination.as_of != self.now:
+            return self.builder.uv.resolution_key(combination)
+        return f"{self.builder.uv.resolution_key(evolve(combination, as_of=None))}-today"
+
+    def _pages(self, combination: Combination, lock: Lock | None) -> str:
+        """The state of the index for what a resolution depends on, "" if it can't be told for the moment `now`."""
+        names = set(map(name_of, (*combination.requirements, *combination.holds)))
+        names |= {pin.name for pin in lock.pins} if lock is not None else set()
+        index = self.resolver.index
+        if not index.has_state(names) and datetime.now(UTC) - self.now > _TODAY_LASTS:
+            return ""
+        try:
+            return index.state(names)
+        except NoNetwork:
+            return ""
+
+    def _resolution(self, key: str, combination: Combination) -> Resolution | None:
+        """Return a resolution of this session or from the store; None if there is none, or if the index has changed."""
+        if (resolved := self._resolved.get(key)) is not None:
+            return resolved
         kept = self.store.get_resolution(key)
-        if kept is None or kept.lock is None or key in self._resolved:
-            return kept
-        return None if self.resolver.index.has_replaced(kept.lock) else kept
+        if kept is None or (kept.lock is not None and self.resolver.index.has_replaced(kept.lock)):
+            return None
+        if kept.pages and self._pages(combination, kept.lock) not in ("", kept.pages):
+            return None
+        self._resolved[key] = kept
+        return kept
+
+    def _forget(self, combination: Combination) -> None:
+        key = self._resolution_key(combination)
+        self._resolved.pop(key, None)
+        self.store.forget_resolution(key)
 
     def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
@@ -136,10 +183,10 @@ class Prober:
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
-        self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
+        self._forget(probe.combination)
         again = self.resolve(probe)
         if again.lock is None or again.lock == resolution.lock:
-            self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
+            self._forget(probe.combination)
             return prepared
         return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds)
 
@@ -241,7 +288,24 @@ class Prober:
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
-        return self.store.put(evolve(observation, altered=altered, installed=builds))
+        return self.keep(evolve(observation, altered=altered, installed=builds))
+
+    def keep(self, observation: Observation) -> Observation:
+        """Store the observation of a run that was made now; returns it without secrets. Raises `NoSpace`."""
+        self._current.add(observation.key)
+        return self.store.put(observation)
+
+    def current(self, key: str) -> Observation | None:
+        """Return the stored observation if all that its run used besides its packages is still the same, else None.
+
+        A run of this session is believed, so that a search sees the world in one state.
+        """
+        kept = self.store.get(key)
+        if kept is not None and key not in self._current:
+            if not is_unchanged(kept.outside):
+                return None
+            self._current.add(key)
+        return kept
 
     def _run_once(self, prepared: Prepared, environment: Environment, *, apart: bool) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
@@ -290,6 +354,7 @@ class Prober:
             capability=self.capability,
             invoked_from=self.invoked_from,
             sandbox=self.sandbox,
+            own=(self.workspace.root,),
             readable=self._readable(probe, lock, place),
             hash_seed=seed_of(probe, lock),
         )
@@ -302,7 +367,7 @@ class Prober:
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
-        kept = self.store.get(key)
+        kept = self.current(key)
         if kept is None or _stopped_earlier(kept, probe.repro.timeout):
             return None
         if kept.wrote and self.trees.folder(kept.wrote) is None:

@@ -170,7 +170,7 @@ class WarmEnvironment:
             started=started,
             log=log.relative_to(store.root).as_posix(),
         )
-        store.put(observation)
+        self.prober.keep(observation)
         return observation
 
     def limit(self, repro: Repro) -> float:
@@ -248,9 +248,9 @@ class WarmProber(Around):
                 self._compare(prepared.observation)
             return prepared
         fresh = self.prober.key(probe, lock)
-        if (known := self.store.get(fresh)) is not None:
+        if (known := self.prober.current(fresh)) is not None:
             return Prepared(probe, known.key, observation=known, cached=True)
-        if (known := self.store.get(fresh + _FORKED)) is not None and not _is_unsettled(known):
+        if (known := self.prober.current(fresh + _FORKED)) is not None and not _is_unsettled(known):
             self._verdicts[fresh] = self.judge(known).verdict
             return Prepared(probe, known.key, observation=known, cached=True, is_warm=True)
         return Prepared(probe, fresh + _FORKED, is_warm=True)

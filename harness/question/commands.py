@@ -56,7 +56,7 @@ def chosen_command(
     projects: Projects,
 ) -> ChosenCommand:
     """Return the repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
-    beside = read_beside(settings.with_, projects)
+    beside = read_with_option(settings.with_, projects)
     replaced = tuple(folder.name for folder in beside.folders)
     if not run:
         if project.folder is not None:
@@ -71,7 +71,7 @@ def chosen_command(
 
 
 @frozen
-class Beside:
+class WithOption:
     """The values of `--with`: requirements, the user's own folders, and sentences about what was left out.
 
     `has_file` says that a requirements file was named.
@@ -98,7 +98,7 @@ class Beside:
         return self.has_file or ("pytest" in given and any(others))
 
 
-def read_beside(given: Sequence[str], projects: Projects) -> Beside:
+def read_with_option(given: Sequence[str], projects: Projects) -> WithOption:
     """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
 
     Raises `UserMistake`, and `BadRepository` for a missing commit.
@@ -120,7 +120,7 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
         else:
             requirements.append(text)
     has_file = any(text.startswith("-r") for text in given)
-    return Beside(tuple(requirements), tuple(folders), tuple(notes), has_file)
+    return WithOption(tuple(requirements), tuple(folders), tuple(notes), has_file)
 
 
 _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIPT,))
@@ -157,7 +157,7 @@ class ChosenProject:
 
 def read_command(
     run: str,
-    beside: Beside,
+    beside: WithOption,
     projects: Projects,
     chosen: ChosenProject = ChosenProject(),
     *,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.atomic import whole_folder
+from harness.atomic import whole_folder, write_whole
+from harness.environment.manifest import Ledger, read_states
 from harness.environment.source_builds import SourceBuilds
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
@@ -25,6 +28,7 @@ from harness.question.lockfiles import environment_of
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, requirements_of
 from harness.repository.declared import FILES, declared_in, project_folder, read_toml
 from harness.repository.git import archive_of, git_output
+from harness.run.launch import remove_tree
 from harness.run.locks import acquire
 
 if TYPE_CHECKING:
@@ -125,7 +129,7 @@ class Projects:
             raise UserMistake(f"{root} has no files tracked by git", hint="git add its files first")
         digest = content_digest(root, files)
         home = self.workspace.projects / digest
-        with acquire(self.workspace.locks / f"project-{digest}.lock"):
+        with acquire(self.workspace.locks / f"project-{digest}.lock"), self._unchanged(home):
             if not (home / "tree").is_dir():
                 home.mkdir(parents=True, exist_ok=True)
                 with whole_folder(home / "tree") as partial:
@@ -156,6 +160,18 @@ class Projects:
             *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS),
         )
         return Project(root, digest, home / "tree", built, required.name, requirements, notes)
+
+    @contextlib.contextmanager
+    def _unchanged(self, home: Path) -> Iterator[None]:
+        """Remove a copy that was changed since it was made, and note at the end of the context what is in it.
+
+        Without a sandbox a run can write there.
+        """
+        record, ledger = self.workspace.records / f"project-{home.name}.json", Ledger.of(self.workspace)
+        if home.is_dir() and ledger.compare(home, read_states(record)) != ([], []):
+            remove_tree(home)
+        yield
+        write_whole(record, json.dumps(ledger.below(home)))
 
     def read_commit(self, repository: Repository, commit: Commit, name: str = "") -> Project:
         """Read a project as it was in a commit of its repository, with its own requirements; `name` may be "".

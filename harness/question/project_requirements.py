@@ -310,6 +310,8 @@ def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
         source = path.with_suffix(".in")  # the input of pip-compile
+        if not path.resolve().is_relative_to(tree.resolve()):
+            return ()  # the project is a stranger's, the file may be the user's
         return _of_file(source if source.is_file() else path, environment).lines
     if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
         return ()
@@ -321,6 +323,7 @@ def _requirements_files(tree: Path) -> dict[str, Path]:
     patterns = ["*requirements*", "requirements/*"]
     patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
     paths = [path for end in (".txt", ".in") for pattern in patterns for path in sorted(tree.glob(f"{pattern}{end}"))]
+    paths = [path for path in paths if path.resolve().is_relative_to(tree.resolve())]  # a stranger may link the user's
     return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
 
 

@@ -47,6 +47,23 @@ class Question:
     typed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def command(self) -> str:
+        """The command that asks it, without its ends; with the depth unless that is the usual one."""
+        usual = usual_depth(self.subject, self.policy)
+        depth = () if self.depth is usual else ("--depth", self.depth.value)
+        subject = (self.subject,) if self.subject else ()
+        return " ".join(("harness bisect", *subject, *self.typed, *self.policy.typed, *depth))
+
+
+def usual_depth(subject: str, policy: Policy) -> Level:
+    """Return how deep a question goes: to the commit with a repository, to the lines for a named package."""
+    if policy.ask:
+        return Level.RELEASE
+    if policy.git:
+        return Level.COMMIT
+    return Level.REGION if subject else Level.RELEASE
+
 
 @frozen
 class Scope:

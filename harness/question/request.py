@@ -50,7 +50,8 @@ class EndKind(enum.StrEnum):
 class End:
     """One end: `moment` is the time of a day (UTC), `path` that of a file or an interpreter.
 
-    With `lock` its packages are known, and other versions are resolved as of `moment`.
+    With `lock` its packages are known, and other versions are resolved as of `moment`. Today's is the moment of the
+    question.
     """
 
     kind: EndKind
@@ -60,8 +61,14 @@ class End:
     lock: Lock | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the end as part of an answer's JSON."""
-        return {"kind": self.kind.value, "text": self.text}
+        """Return the end as part of an answer's JSON; that of today says its moment (ISO 8601, UTC)."""
+        moment = {"moment": self.moment.isoformat()} if self.is_today and self.moment is not None else {}
+        return {"kind": self.kind.value, "text": self.text, **moment}
+
+    @property
+    def is_today(self) -> bool:
+        """Whether it means the newest packages at the moment of the question."""
+        return self.kind is EndKind.DAY and self.text == TODAY
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
@@ -102,9 +109,8 @@ def release_end(version: str) -> End:
     return End(EndKind.RELEASE, version)
 
 
-def newest_end(as_of: str | None) -> End:
+def newest_end(as_of: str | None, now: datetime) -> End:
     """Return the day of the newest packages to use: `--as-of` if that is a day, otherwise today."""
-    now = datetime.now(UTC)
     moment = _moment(as_of, now) if as_of else None
     return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(TODAY, "--as-of", now=now)
 
@@ -123,14 +129,19 @@ class Ends:
 
 
 def read_ends(
-    good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
+    good: str | None,
+    bad: str | None,
+    subject: str | None,
+    *,
+    now: datetime,
+    commits: bool = False,
+    tests: bool = False,
 ) -> Ends | None:
     """Read the ends of a question between two sets of packages; None if it is a question between releases of a subject.
 
     `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two sets of
-    packages. Raises `UserMistake`.
+    packages. `now` is the moment that "today" means. Raises `UserMistake`.
     """
-    now = datetime.now(UTC)
     typed = {name: text for name, text in (("good", good), ("bad", bad)) if text}
     given = {name: parse_end(text, f"--{name}", now=now, commits=commits) for name, text in typed.items()}
     releases = [end for end in given.values() if end.kind is EndKind.RELEASE]
@@ -158,8 +169,7 @@ def _at_path(text: str, path: Path, option: str) -> End:
 
 def _moment(text: str, now: datetime) -> datetime | None:
     if text == TODAY:
-        # Round to the hour, so that the same question asked again soon finds its answers in the store.
-        return now.replace(minute=0, second=0, microsecond=0)
+        return now
     if "-" not in text:
         return None  # 20250620 is a version of some projects
     try:
@@ -308,17 +318,18 @@ class QuestionKind(enum.Enum):
     PYTHONS = Trait.PYTHONS
 
 
-def kind_of(request: Request, settings: Settings) -> tuple[QuestionKind, Ends | None]:
+def kind_of(request: Request, settings: Settings, now: datetime | None = None) -> tuple[QuestionKind, Ends | None]:
     """Return the kind of a question and its ends, None for releases whose ends the repro may name.
 
-    Raises `UserMistake`.
+    `now` is the moment that "today" means. Raises `UserMistake`.
     """
     subject = request.subject
     if subject is not None and normalized_name(subject) == PYTHON:
         return QuestionKind.PYTHONS, None
     is_suite = request.run is not None and runs_tests(request.run)
     is_suite = is_suite and not request.policy.find_fix and settings.as_of != "era"
-    ends = read_ends(request.good, request.bad, subject, commits=bool(request.policy.git), tests=is_suite)
+    now, has_repository = now or datetime.now(UTC), bool(request.policy.git)
+    ends = read_ends(request.good, request.bad, subject, now=now, commits=has_repository, tests=is_suite)
     if ends is None:
         return QuestionKind.RELEASES, None
     if not ends.are_commits:

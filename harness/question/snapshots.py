@@ -26,7 +26,7 @@ from harness.question.lower_bounds import Lifting, existed, lift_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Scope
 from harness.question.releases import check_ends
-from harness.question.request import TODAY, End, EndKind, Ends, day_end
+from harness.question.request import End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,6 +95,8 @@ class Snapshot(PackageSet):
 
 def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
+    if end.is_today and end.moment is not None:
+        return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
     return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
 
 
@@ -194,7 +196,7 @@ class Snapshots:
         combination = evolve(scope.combination(scope.requirements, end.moment), from_source=scope.any_source)
         resolution = self._resolved(combination)
         lifting = Lifting(scope.requirements)
-        if resolution.lock is None and end.text != TODAY:
+        if resolution.lock is None and not end.is_today:
 
             def has_solution(requirements: tuple[str, ...]) -> bool:
                 return self._resolved(evolve(combination, requirements=requirements)).lock is not None

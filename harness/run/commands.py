@@ -207,18 +207,27 @@ class Collection:
         )
 
 
+def add_startup(env: dict[str, str], file: Path, outside: Mapping[str, Any]) -> None:
+    """Have each Python process of a command record what it uses besides its environment, as the file will say."""
+    file.write_text(json.dumps(outside), encoding="utf-8")
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+    env["HARNESS_OUTSIDE"] = str(file)
+
+
 @frozen
 class TracedCommand:
-    """Has each Python process of a command record which installed files it used, and what ran in `files` of them."""
+    """Has each Python process of a command record which installed files it used, and what ran in those to trace.
 
-    files: frozenset[str]
+    `traced` is what `Job.traced` returns.
+    """
+
+    traced: Mapping[str, Any]
     folder: Path
 
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
         """Return the command to start, and add the variables that it needs to `env`."""
         self.folder.mkdir()
-        (self.folder / "files.json").write_text(json.dumps(sorted(self.files)), encoding="utf-8")
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+        (self.folder / "traced.json").write_text(json.dumps(self.traced), encoding="utf-8")
         env["HARNESS_TRACED"] = str(self.folder)
         return list(argv)
 
@@ -227,6 +236,7 @@ class TracedCommand:
         loaded: dict[str, set[str]] = {}
         called: dict[str, dict[str, int]] = {}
         lines: dict[str, set[int]] = {}
+        counts: dict[str, dict[str, tuple[int, int]]] = {}
         for path in sorted(self.folder.glob("process-*.json"))[:_MOST_PROCESSES]:
             with contextlib.suppress(Unreadable):
                 record = _object(content_of(path, REPORT_LIMIT) or b"")
@@ -237,10 +247,15 @@ class TracedCommand:
                     called.setdefault(file, {}).update(functions)
                 for file, numbers in trace.lines.items():
                     lines.setdefault(file, set()).update(numbers)
+                for file, rows in trace.counts.items():
+                    known = counts.setdefault(file, {})
+                    for name, (calls, made) in rows.items():
+                        before = known.get(name, (0, 0))
+                        known[name] = (before[0] + calls, before[1] + made)
         return evolve(
             ran,
             loaded={name: tuple(sorted(files)) for name, files in loaded.items()},
-            trace=Trace(called, {file: tuple(sorted(numbers)) for file, numbers in lines.items()}),
+            trace=Trace(called, {file: tuple(sorted(numbers)) for file, numbers in lines.items()}, counts),
         )
 
 
@@ -342,7 +357,7 @@ def _last_line(text: str) -> str:
 
 
 def _error_line(text: str) -> str:
-    """The last line that tells of an error; "" if none does."""
+    """The last line that reports an error; "" if none does."""
     return next((line for line in reversed(_lines(text)) if _ERROR.search(line)), "")
 
 

@@ -68,6 +68,7 @@ class ScratchFolder:
         self.report = ours / "report.json"  # of the child driver
         self.imports = ours / "imports.json"  # the import graph of a traced run
         self.job = ours / "job.json"  # for the child driver
+        self.outside = ours / "outside.jsonl"  # what the run uses besides its environment
         self.log = ours / "log"  # stdout and stderr
 
     def variables(self) -> dict[str, str]:
@@ -135,10 +136,17 @@ def process_environment(
     return environment | dict(extra or {})
 
 
-def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str:
+def cpu_limit() -> int | None:
+    """Return how many CPUs this process may use, None if all: libraries start as many threads."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return usable if usable != os.cpu_count() else None
+
+
+def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str], cpus: int | None = None) -> str:
     """Return a hash of the user's variables that reach a run and may change its outcome, "" without any.
 
-    Those that say who the user is, or where this machine has certificates and GPUs, are left out.
+    Those that say who the user is, or where this machine has certificates and GPUs, are left out. A limit of `cpus`
+    counts as such a variable.
     """
     given = {
         name: value
@@ -147,6 +155,7 @@ def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str
     }
     # Python takes these for UTF-8, as it does without a locale, for which it sets LC_CTYPE itself (PEP 538, PEP 540).
     given = {name: value for name, value in given.items() if not name.startswith(_OF_LOCALE) or value not in _C_LOCALES}
+    given |= {"cpus": str(cpus)} if cpus is not None else {}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12] if given else ""
 
 
@@ -183,12 +192,14 @@ def script_command(
     name: str,
     source: str,
     capability: str | None,
-    trace: frozenset[str] | None = None,
+    outside: Mapping[str, Any],
+    traced: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Write a script and the child driver's job; returns the command that starts them.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA.
+    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment. `traced` is what
+    `Job.traced` returns.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -197,8 +208,9 @@ def script_command(
         "script": str(script),
         "report": str(scratch.report),
         "emulation": emulation if capability is not None else None,
-        "trace": sorted(trace) if trace is not None else None,
-        "imports": str(scratch.imports) if trace is not None else None,
+        "trace": traced,
+        "imports": str(scratch.imports) if traced is not None else None,
+        "outside": dict(outside),
     }
     scratch.job.write_text(json.dumps(job), encoding="utf-8")
     return [str(python), str(inside / "child.py"), str(scratch.job)]

@@ -192,7 +192,8 @@ class Ran(ChildReport):
 
     `duration_s` is the time in seconds from start to end of the interpreter; `peak_memory` is in bytes; `tail` is the
     end of the log; `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if
-    that is why it failed. `wrote` is the hash of what a first step wrote.
+    that is why it failed. `wrote` is the hash of what a first step wrote. `outside` are the files and programs that it
+    used besides its environment, with their hashes (`harness.run.outside`).
     """
 
     outcome: Outcome
@@ -205,6 +206,7 @@ class Ran(ChildReport):
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     wrote: str = ""
+    outside: dict[str, str] = field(factory=dict)
 
 
 def result_of(

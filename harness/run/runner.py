@@ -7,14 +7,14 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import Collection, TracedCommand, recognised
+from harness.run.commands import Collection, TracedCommand, add_startup, recognised
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -30,6 +30,7 @@ from harness.run.launch import (
     script_command,
     user_path,
 )
+from harness.run.outside import outside_of
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of
@@ -62,9 +63,9 @@ class Job:
     pass on; `extra_env` adds others. `capability` is the compute capability to emulate. The paths of a command are
     relative to `invoked_from`. `trace` names the installed files to trace, which makes the run slower; `imports` is
     where to write the import graph of a traced run. In `sandbox` (None: no sandbox) the run can also read `readable`
-    and write `writable`. With `zygote` the run is forked from that process, in its sandbox. `hash_seed` is for Python's
-    hashes of strings, which order sets. `keep` gets the folder that a first step wrote, and returns the hash of its
-    content.
+    and write `writable`; what it uses of these and of the folders in `own` is part of what is run. With `zygote` the
+    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
+    `keep` gets the folder that a first step wrote, and returns the hash of its content.
     """
 
     python: Path
@@ -79,12 +80,20 @@ class Job:
     invoked_from: Path = field(factory=Path.cwd)
     trace: frozenset[str] | None = None
     sandbox: Sandbox | None = None
+    own: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     zygote: Zygote | None = None
     imports: Path | None = None
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
+
+    @property
+    def traced(self) -> dict[str, Any] | None:
+        """The files to trace, and whether calls are counted, which says where time and memory go; None: no trace."""
+        signature = self.repro.signature
+        counts = signature is not None and signature.is_cost
+        return {"files": sorted(self.trace), "counts": counts} if self.trace is not None else None
 
 
 def run_repro(job: Job) -> Ran:
@@ -141,19 +150,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     if isinstance(recorder, Collection):
         job = evolve(job, repro=evolve(job.repro, argv=recorder.command.argv))
     env = environment_of(scratch, job, root)
-    argv = (
-        _command(job)
-        if job.repro.argv
-        else script_command(
-            scratch,
-            python=job.python,
-            inside=INSIDE,
-            name=script_name(job.repro),
-            source=job.repro.source,
-            capability=job.capability if job.device is Device.EMULATED else None,
-            trace=job.trace,
-        )
-    )
+    argv = _started_by(scratch, job, env)
     if recorder is not None:
         argv = recorder.start(argv, env)
     try:
@@ -185,16 +182,42 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     sandboxed = job.sandbox.label if job.sandbox is not None else "none"
-    return evolve(ran, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+    used = outside_of(_outside(scratch, job), job.repro.argv, root, job.python.parent)
+    return evolve(ran, outside=used, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+
+
+def _outside(scratch: ScratchFolder, job: Job) -> dict[str, Any]:
+    """How the processes of a run record what they use besides what is its own."""
+    folders = (*job.own, *job.readable, *job.writable)
+    own = {str(place) for folder in folders for place in (folder, folder.resolve())}
+    return {"record": str(scratch.outside), "scratch": str(scratch.root), "own": sorted(own)}
+
+
+def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[str]:
+    """Return the command line of a run; adds to `env` what makes it record what it uses besides what is its own."""
+    outside = _outside(scratch, job)
+    if job.repro.argv:
+        add_startup(env, scratch.outside.with_suffix(".json"), outside)
+        return _command(job)
+    return script_command(
+        scratch,
+        python=job.python,
+        inside=INSIDE,
+        name=script_name(job.repro),
+        source=job.repro.source,
+        capability=job.capability if job.device is Device.EMULATED else None,
+        outside=outside,
+        traced=job.traced,
+    )
 
 
 def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:
     """What records the tests of a command, or what a traced one uses; None for a script, whose driver does it."""
     if (command := recognised(job.repro.argv)) is not None:
         return Collection(command, scratch.report.parent)
-    if not job.repro.argv or job.trace is None:
+    if not job.repro.argv or job.traced is None:
         return None
-    return TracedCommand(job.trace, scratch.report.parent / "traced")
+    return TracedCommand(job.traced, scratch.report.parent / "traced")
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
@@ -229,7 +252,7 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
     Nothing that a package or a repro's author wrote opens a path, only what the user typed.
     """
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
-    files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
+    files += _folders(env.get("LD_LIBRARY_PATH", ""))
     typed = [value for name, value in job.repro.params.items() if name in job.repro.typed]
     files += [value for value in typed if isinstance(value, str) and value.startswith("/")]
     files += [found for word in argv if (found := _path_in(word)).startswith("/")]
@@ -238,9 +261,13 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
         scratch=scratch.root,
         work=scratch.work / job.repro.inside,
         python=job.python,
-        readable=(*job.readable, job.invoked_from.absolute(), *map(Path, files)),
+        readable=(*job.readable, job.invoked_from.absolute(), *map(Path, [*files, *_folders(user_path(os.environ))])),
         writable=(*job.writable, *writable),
     )
+
+
+def _folders(path: str) -> list[str]:
+    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 
 def _path_in(word: str) -> str:

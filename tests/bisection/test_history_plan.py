@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import repro_text
 
-from harness.bisection.history_scan import Range, make_history_plan
+from harness.bisection.history_scan import HistoryRange, make_history_plan
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
@@ -21,7 +21,7 @@ def planned(parts, interpreter):
         repro = parse_repro(repro_text(subject, tool=tool), name="step")
         return make_history_plan(
             Question(subject, repro, **more),
-            Range(since, until, max_gap),
+            HistoryRange(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,

@@ -6,7 +6,7 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.bisection.history import HistoryStatus
-from harness.bisection.history_scan import Range, make_history_plan, scanned
+from harness.bisection.history_scan import HistoryRange, make_history_plan, scanned
 from harness.events import SILENT
 from harness.model import Device, Verdict
 from harness.model.repro import parse_repro
@@ -32,7 +32,7 @@ def scan(parts, interpreter, lanes):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
         made = make_history_plan(
             Question(subject, repro),
-            Range(since, until, max_gap),
+            HistoryRange(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,

@@ -12,6 +12,8 @@ import pytest
 from at_a_terminal import Terminal
 from support import Harness, write_repro  # noqa: F401 - a fixture
 
+from harness.cli.shell import link_sources
+from harness.model import Repro
 from harness.store import OWN_FOLDER
 
 VERSION = "import importlib.metadata as m, sys; print(m.version('brittle'), sys.prefix)"
@@ -94,3 +96,33 @@ def test_mistakes_are_one_sentence(asked: Harness) -> None:
     assert "no answer id starts with 'nothing'" in run(asked, "good", "--answer", "nothing", "--", "ls").stderr
     missing = run(asked, "good", "--", "no-such-program")
     assert (missing.returncode, "no-such-program can't be started" in missing.stderr) == (2, True)
+
+
+def test_edits_in_the_shell_count_in_the_modules_that_were_built(tmp_path: Path) -> None:
+    """A file that the build left as it was, one that it changed, one that it made, and a new one."""
+    built, folder, outside = tmp_path / "built", tmp_path / "work", tmp_path / "outside"
+    for path, text in {
+        built / "mine" / "__init__.py": "",
+        built / "mine" / "same.py": "same",
+        built / "mine" / "version.py": "built",
+        built / "mine" / "fast.so": "made",
+        built / "mine" / "data" / "linked": "from the wheel",
+        built / "alone.py": "",
+        built / "mine-1.dist-info" / "METADATA": "",
+        folder / "src" / "mine" / "__init__.py": "",
+        folder / "src" / "mine" / "same.py": "same",
+        folder / "src" / "mine" / "version.py": "source",
+        folder / "src" / "alone.py": "",
+        outside / "linked": "of the user",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (folder / "src" / "mine" / "data").symlink_to(outside)
+    link_sources(Repro(name="x", digest="x", search_path=(str(built), ".", "src")), folder)
+    (folder / "src" / "mine" / "same.py").write_text("edited", encoding="utf-8")
+    (folder / "src" / "mine" / "new.py").write_text("new", encoding="utf-8")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (built / "mine").iterdir() if path.is_file()}
+    assert texts == {"__init__.py": "", "same.py": "edited", "version.py": "built", "fast.so": "made", "new.py": "new"}
+    assert (built / "alone.py").resolve() == folder / "src" / "alone.py"
+    assert (built / "mine-1.dist-info" / "METADATA").is_file()
+    assert (outside / "linked").read_text(encoding="utf-8") == "of the user"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 import threading
 import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from faulty_index import FaultyIndex
 from support import step_source
 from wheelhouse import Wheelhouse
 
-from harness.environment import Index, PipSettings
-from harness.environment.index import download
+from harness.environment import Index, PipSettings, Uv
+from harness.environment.pages import download
 from harness.environment.uv import is_lasting
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 
@@ -256,8 +258,8 @@ class _Sending(BaseHTTPRequestHandler):
     [(b"<a href='subject-1.0.tar.gz'>x</a>" * 2000, 0.0, "more than 1 MiB"), (b"<", 0.05, "bytes in 1 s")],
 )
 def test_a_page_without_an_end_is_not_read_for_long(tmp_path, monkeypatch, piece, pause, words):
-    monkeypatch.setattr("harness.environment.index._LARGEST_PAGE", 1 << 20)
-    monkeypatch.setattr("harness.environment.index._PATIENCE_S", 1.0)
+    monkeypatch.setattr("harness.environment.pages._LARGEST_PAGE", 1 << 20)
+    monkeypatch.setattr("harness.environment.pages._PATIENCE_S", 1.0)
     handler = type("Handler", (_Sending,), {"piece": piece, "pause": pause})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -266,4 +268,18 @@ def test_a_page_without_an_end_is_not_read_for_long(tmp_path, monkeypatch, piece
         with pytest.raises((IndexFault, NoNetwork), match=words):
             Index(settings, tmp_path, environ={}).releases("subject")
         assert time.monotonic() - begun < 20
+        server.shutdown()
+
+
+def test_uv_does_not_fill_the_memory_with_a_page_without_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.environment.uv._MOST_MEMORY", 300 << 20)
+    handler = type("Handler", (_Sending,), {"piece": b"<a href='subject-1.0-py3-none-any.whl'>x</a>" * 2000})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        uv = Uv(
+            PipSettings(f"http://127.0.0.1:{server.server_port}/simple"),
+            extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv"), "NO_PROXY": "127.0.0.1"},
+        )
+        with pytest.raises(NoNetwork, match="300 MiB of memory"):
+            uv.compile(["subject"], python=Path(sys.executable), folder=tmp_path)
         server.shutdown()

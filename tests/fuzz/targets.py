@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.environment import Index, PipSettings
-from harness.environment.index import parse_page
+from harness.environment.pages import Page, parse_page
+from harness.environment.record import read_record
 from harness.environment.uv import is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
@@ -83,9 +84,8 @@ def index_cache(data: bytes) -> None:
     with contextlib.suppress(HarnessError):
         index.releases("p")
     name = "e" * 24
-    from harness.environment.index import _read_cache
-
-    for release in _read_cache(_file(f"pages/{name}.json", data), max_age=60.0) or ():
+    page = read_record(_file(f"pages/{name}.json", data), Page)
+    for release in page.releases if page is not None else ():
         assert release.version >= release.version
         release.left_out_because(Target("3.11.7", frozenset()))
 

@@ -295,3 +295,16 @@ def test_a_folder_that_a_run_is_given_is_packed_once_and_checked(parts, tmp_path
     archive.write_bytes(was)
     assert run_there(bundle).code == 0
     assert [one.judgement.verdict for one in taken(bundle, parts)] == [Verdict.GOOD, Verdict.GOOD]
+
+
+def test_files_of_the_user_in_an_interrupted_bundle_stay(parts, tmp_path):
+    """A folder of its own is packed anew: what is there under other names is the user's."""
+    output = tmp_path / "carry"
+    mine = [output / name for name in ("thesis/chapter.txt", "wheels/notes.txt", "notes.txt")]
+    left = [output / name for name in ("harness/old.py", "0123/job.json", "wheels/old-1.0-py3-none-any.whl")]
+    for path in (*mine, *left, output / ".harness-packing"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("", encoding="utf-8")
+    assert pack(parts, output, asked(parts, "1.2")).jobs
+    assert all(path.exists() for path in mine)
+    assert not any(path.exists() for path in left)

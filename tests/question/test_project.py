@@ -13,7 +13,7 @@ from harness.environment import PipSettings
 from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
 from harness.model.requirements import pinned_prereleases, unpinned
-from harness.question.commands import ChosenProject, read_beside, read_command
+from harness.question.commands import ChosenProject, read_command, read_with_option
 from harness.question.project import Projects, find_project
 from harness.question.project_requirements import RequestedExtras
 
@@ -85,7 +85,7 @@ def test_another_harness_that_starts_meanwhile_does_not_remove_what_is_being_bui
 
 def test_a_folder_in_place_of_a_release_adds_no_extras(projects, folder):
     """`--with ./folder` is used, not tested."""
-    beside = read_beside([str(folder)], projects)
+    beside = read_with_option([str(folder)], projects)
     assert beside.folders[0].requirements == ("six>=1",)
     assert beside.notes == ()
 
@@ -178,7 +178,7 @@ def test_only_what_is_pinned_to_a_pre_release_is_allowed_one():
 
 def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):
     (tmp_path / "more.txt").write_text("idna==3.4\n")
-    beside = read_beside(["six", f"-r {tmp_path / 'more.txt'}", f"mine @ {folder}"], projects)
+    beside = read_with_option(["six", f"-r {tmp_path / 'more.txt'}", f"mine @ {folder}"], projects)
     assert [project.name for project in beside.folders] == ["mine"]
     assert set(beside.requirements) >= {"six", "idna==3.4"}
     command = read_command("pytest", beside, projects, start=tmp_path)
@@ -202,15 +202,15 @@ def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, fo
     monkeypatch.chdir(folder)
     (folder / "needs.txt").write_text("idna\n")
     (folder / "test_it.py").write_text("def test_it(mocker): pass\n")
-    command = read_command("pytest", read_beside(beside, projects), projects, ChosenProject(folder), start=folder)
+    command = read_command("pytest", read_with_option(beside, projects), projects, ChosenProject(folder), start=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
-    assert any(text in told for text in read_beside(beside, projects).requirements for told in command.notes)
+    assert any(text in told for text in read_with_option(beside, projects).requirements for told in command.notes)
 
 
 def test_the_plugins_of_the_options_of_a_command_are_added(projects, folder):
-    command = read_command("pytest --cov=mine -n 2 -x", read_beside([], projects), projects, start=folder)
+    command = read_command("pytest --cov=mine -n 2 -x", read_with_option([], projects), projects, start=folder)
     assert {"pytest", "pytest-cov", "pytest-xdist"} <= {*command.repro.dependencies}
-    command = read_command("python mine.py --cov=mine", read_beside([], projects), projects, start=folder)
+    command = read_command("python mine.py --cov=mine", read_with_option([], projects), projects, start=folder)
     assert "pytest-cov" not in command.repro.dependencies
 
 
@@ -223,7 +223,7 @@ def test_a_folder_with_tests_is_a_project(projects, tmp_path, file):
     (folder / "mine.py").write_text("")
     assert find_project(folder) == folder
     assert find_project((folder / file).parent) == folder
-    command = read_command("pytest", read_beside([], projects), projects, start=folder)
+    command = read_command("pytest", read_with_option([], projects), projects, start=folder)
     assert command.repro.project
     assert (projects.read(folder).tree / "mine.py").exists()
 
@@ -266,3 +266,17 @@ def test_a_build_in_a_hook_sees_the_copy(projects, folder, tmp_path, monkeypatch
     text = (projects.read(folder).built / "mine" / "__init__.py").read_text()
     assert text.startswith("False")
     assert "test_it.py" in text
+
+
+def test_a_copy_that_a_run_has_changed_is_made_again(projects, folder, parts):
+    """Without a sandbox a run can find the cache and write there."""
+    before = projects.read(folder)
+    module, file = before.built / "mine" / "__init__.py", next(path for path in before.tree.iterdir() if path.is_file())
+    text, content = module.read_text(), file.read_text()
+    module.write_text("changed = 1\n")
+    assert projects.read(folder).built == before.built
+    assert module.read_text() == text
+    file.write_text("changed")
+    (before.built / "added.py").write_text("")
+    projects.read(folder)
+    assert (file.read_text(), (before.built / "added.py").exists()) == (content, False)

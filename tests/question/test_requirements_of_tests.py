@@ -176,3 +176,14 @@ def test_a_source_distribution_that_fails_to_build_has_the_requirements_of_its_m
     )
     write(tmp_path, "setup.py", "from setuptools import setup\nsetup(install_requires=read())\n")
     assert requirements_of(tmp_path, None, RequestedExtras(), ENVIRONMENT).requirements == ("astor>=0.8",)
+
+
+def test_a_file_outside_the_project_that_tox_or_a_link_names_is_not_read(tmp_path):
+    (tmp_path / "user").write_text("private-name\n", encoding="utf-8")
+    project = tmp_path / "project"
+    project.mkdir()
+    write(project, "tox.ini", "[testenv]\ndeps =\n    pytest\n    -r ../user\n")
+    (project / "requirements-test.txt").symlink_to("../user")
+    (project / "requirements.txt").symlink_to("../user")
+    required = requirements_of(project, None, RequestedExtras(find=True), ENVIRONMENT)
+    assert "private-name" not in (*required.for_tests, *required.requirements)

@@ -48,11 +48,17 @@ def test_the_memory_limit_is_as_requested_or_nine_tenths_of_the_machine():
 def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
     with scratch_folder(tmp_path) as place:
         command = script_command(
-            place, python=Path("/p"), inside=tmp_path, name="step.py", source="pass", capability=capability
+            place,
+            python=Path("/p"),
+            inside=tmp_path,
+            name="a.py",
+            source="pass",
+            capability=capability,
+            outside={"a": 1},
         )
         job = json.loads(place.job.read_text())
         assert command == ["/p", str(tmp_path / "child.py"), str(place.job)]
-        assert Path(job["script"]).read_text() == "pass"
+        assert (Path(job["script"]).read_text(), job["outside"]) == ("pass", {"a": 1})
         emulation = {"package": str(tmp_path / "emulation"), "capability": "9.0"}
         assert job["emulation"] == (emulation if capability else None)
 

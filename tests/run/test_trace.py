@@ -83,3 +83,19 @@ def test_the_trace_needs_only_the_standard_library():
     code = f"import runpy; runpy.run_path({str(source)!r})"
     ended = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_calls_are_counted_for_each_function_with_its_comprehensions(tmp_path):
+    module = tmp_path / "shop.py"
+    module.write_text("def one(x):\n    return x\n\n\ndef many(n):\n    return [one(max(i, 0)) for i in range(n)]\n")
+    names = {}
+    exec(compile(module.read_text(), str(module), "exec"), names)
+    tracer = Tracer(["shop.py"], [str(tmp_path)], counts=True)
+    tracer.start()
+    names["many"](30)
+    names["many"](10)
+    tracer.stop()
+    counts = tracer.report()["counts"]["shop.py"]
+    assert counts["one"] == [40, 0]
+    assert counts["many"][0] == 2
+    assert counts["many"][1] >= 80

@@ -57,7 +57,8 @@ class Release:
     def put(self, house: Wheelhouse, name: str) -> None:
         """Add it to an index."""
         day = self.day if isinstance(self.day, str) else day_before(-self.day)
-        shared = {"files": self.files, "requires": self.requires, "uploaded": f"{day}T12:00:00Z"}
+        uploaded = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}" if self.day == 0 else f"{day}T12:00:00Z"
+        shared = {"files": self.files, "requires": self.requires, "uploaded": uploaded}
         if self.sdist:
             house.add_sdist(name, self.version, **shared)
             return
@@ -119,6 +120,7 @@ class Step:
 
     commands: tuple[str, ...]
     files: dict[str, str | bool] = field(factory=dict)
+    packages: tuple[Package, ...] = ()
     wheels: tuple[LocalWheel, ...] = ()
     environ: dict[str, str] = field(factory=dict)
     git: bool = False
@@ -228,6 +230,7 @@ class Stage:
     folder: Path
     ground: Ground
     environ: Mapping[str, str]
+    house: Wheelhouse  # the index
 
     def filled_in(self, text: str) -> str:
         """Return a text with its marks replaced."""
@@ -242,7 +245,7 @@ class Stage:
             return Archive(Store.opened(self._results)).get().answer.boundary.by_verdict[Verdict(mark)].key
         if mark == "links":
             return str(self.folder.with_name("links"))
-        return str(self.folder) if mark == "folder" else self.ground.house.url
+        return str(self.folder) if mark == "folder" else self.house.url
 
     def play(self, step: Step, files: Mapping[str, str | bool], *, as_typed: bool) -> Played:
         """Write files, run all commands of a step, and return how the last one ended."""
@@ -253,6 +256,11 @@ class Stage:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.filled_in(str(text)), encoding="utf-8")
+            if str(text).startswith("#!"):
+                path.chmod(0o755)
+        for package in step.packages:
+            for release in package.releases:
+                release.put(self.house, package.name)
         for wheel in step.wheels:
             Wheel(wheel.name, wheel.version, dict(wheel.files)).write(self.folder.with_name("links"))
         if step.git:
@@ -298,11 +306,12 @@ class Stage:
         return sum(1 for _ in self._results.glob("observations/*/*.json"))
 
 
-def stage_of(folder: Path, ground: Ground, shared: Path) -> Stage:
+def stage_of(folder: Path, ground: Ground, shared: Path, *, own_index: bool = False) -> Stage:
     """Return the stage in an empty folder; all rows share the caches below `shared`."""
     folder.mkdir()
+    house = Wheelhouse(folder.with_name("index")) if own_index else ground.house
     environ = {
-        **ground.house.environ,
+        **house.environ,
         "UV_CACHE_DIR": str(shared / "uv"),
         "HARNESS_CACHE_DIR": str(shared / "cache"),
         "PIP_CONFIG_FILE": os.devnull,
@@ -310,7 +319,7 @@ def stage_of(folder: Path, ground: Ground, shared: Path) -> Stage:
         "NO_COLOR": "1",
         "COLUMNS": "120",
     }
-    return Stage(folder, ground, environ)
+    return Stage(folder, ground, environ, house)
 
 
 _Check = Callable[[Any, Any], bool]

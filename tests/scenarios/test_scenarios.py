@@ -2,7 +2,7 @@
 
 A file is a kind of question. Its rows share one local index (and repositories), all rows share one cache.
 
-    # A package of the index. A day is a date, or the number of days before today, as -30. Also: requires,
+    # A package of the index. A day is a date, the number of days before today, as -30, or 0: now. Also: requires,
     # requires_python, tag, yanked = "reason", damaged = true, source_url; with sdist = true it has no wheel.
     [[packages]]
     name = "shop"
@@ -29,6 +29,8 @@ A file is a kind of question. Its rows share one local index (and repositories),
     says = ["a sentence on the screen"]         # stdout or stderr; also says_not
     golden = true                               # the transcript is in golden/, see below
     broken = ["probe --again"]                  # printed commands with these words fail today; a golden row runs all
+
+    [[row.packages]]                            # the row has an index of its own, with these packages
 
     [[row.steps]]                               # what happens then: the same keys from files to says_not
     commands = ["report"]
@@ -77,7 +79,7 @@ def test_scenario(kind: str, row: Row, shared: Path, tmp_path: Path, request: py
     for python in row.pythons:
         _require_python(python)
     table = TABLES[kind]
-    stage = stage_of(tmp_path / "here", Ground.of(table, shared / kind), shared)
+    stage = stage_of(tmp_path / "here", Ground.of(table, shared / kind), shared, own_index=bool(row.packages))
     played = [_play(stage, row, {**table.files, **row.files}, golden=row.golden)]
     played += [_play(stage, step, step.files, golden=row.golden) for step in row.steps]
     if row.golden:

@@ -112,6 +112,12 @@ def _run_script(path: str) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the purpose of this module
 
 
+def note_outside(job: dict[str, Any] | None = None) -> None:
+    """Record what is used besides the environment; see `outside.py`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "outside.py")
+    (sys.modules.get("_harness_outside") or load("_harness_outside", path)).begin(job)
+
+
 def load_inside() -> None:
     """Import the package of this file as `_harness_inside`."""
     load("_harness_inside", os.path.join(os.path.dirname(os.path.abspath(__file__)), "__init__.py"))
@@ -230,15 +236,19 @@ def main(job_path: str) -> int:
     pid = os.getpid()
     start_path = sys.path[1:]
     trace = graph = None
-    if job.get("trace") is not None:
+    if (traced := job.get("trace")) is not None:
         load_inside()
         from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
-        trace, graph = tracing.Tracer(job["trace"], _packages(start_path)), tracing.ImportGraph()
+        trace, graph = (
+            tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"]),
+            tracing.ImportGraph(),
+        )
         graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(note_use)
+    note_outside(job.get("outside"))
     os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:

@@ -1,7 +1,8 @@
 """Records what a run did in some installed files, and which module imported which.
 
 A trace has the functions called and the lines run. It is evidence, never a proof, so it is bounded: a function whose
-calls run no new lines is no longer traced. The graph of imports shows which modules a later process can preload.
+calls run no new lines is no longer traced. A profile counts calls, which are the same in every run. The graph of
+imports shows which modules a later process can preload.
 """
 
 # ruff: noqa: SLF001 - frames have no public way to the caller
@@ -9,6 +10,7 @@ calls run no new lines is no longer traced. The graph of imports shows which mod
 from __future__ import annotations
 
 import builtins
+import contextlib
 import itertools
 import os
 import sys
@@ -27,18 +29,22 @@ _MOST_VALUES = 1000  # of a collection
 
 
 class Tracer:
-    """Records what runs in `files`, which are paths relative to one of `roots`."""
+    """Records what runs in `files`, which are paths relative to one of `roots`, and with `counts` how many calls."""
 
-    def __init__(self, files: Iterable[str], roots: Iterable[str]) -> None:
+    def __init__(self, files: Iterable[str], roots: Iterable[str], *, counts: bool = False) -> None:
         self._roots = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
         self._files = frozenset(files)
         self._by_file: dict[str, bool] = {}
         self._called: dict[CodeType, None] = {}
         self._lines: dict[CodeType, set[int]] = {}
         self._quiet: dict[CodeType, int] = {}
+        self._profile = _profile() if counts else None
 
     def start(self) -> None:
         """Start to record."""
+        if self._profile is not None:
+            with contextlib.suppress(ValueError):  # another profiler is in use
+                self._profile.enable()
         threading.settrace(self._enter)
         sys.settrace(self._enter)
 
@@ -46,11 +52,14 @@ class Tracer:
         """Stop recording; keeps what was recorded."""
         sys.settrace(None)
         threading.settrace(None)
+        if self._profile is not None:
+            self._profile.disable()
 
     def report(self) -> dict[str, Any]:
         """Return the recording as plain data.
 
-        `called` has for each file and function the rank of its last call, `lines` the line numbers of each file.
+        `called` has for each file and function the rank of its last call, `lines` the line numbers of each file, and
+        `counts`, if they were wanted, for each file and function how often it was called and how many calls it made.
         """
         called: dict[str, dict[str, int]] = {}
         for rank, code in enumerate(list(self._called)):
@@ -58,7 +67,19 @@ class Tracer:
         lines: dict[str, set[int]] = {}
         for code, numbers in list(self._lines.items()):
             lines.setdefault(self._file(code), set()).update(numbers)
-        return {"called": called, "lines": {file: sorted(found) for file, found in lines.items()}}
+        report = {"called": called, "lines": {file: sorted(found) for file, found in lines.items()}}
+        return report if self._profile is None else {**report, "counts": self._counts()}
+
+    def _counts(self) -> dict[str, dict[str, list[int]]]:
+        counts: dict[str, dict[str, list[int]]] = {}
+        for entry in self._profile.getstats() if self._profile is not None else ():
+            if isinstance(entry.code, str) or not self._is_wanted(entry.code):
+                continue
+            name, *inside = _name(entry.code).split(".<")  # a comprehension belongs to the function around it
+            row = counts.setdefault(self._file(entry.code), {}).setdefault(name, [0, 0])
+            row[0] += 0 if inside else entry.callcount
+            row[1] += sum(one.callcount for one in entry.calls or ())
+        return counts
 
     def _file(self, code: CodeType) -> str:
         path = code.co_filename
@@ -94,6 +115,15 @@ class Tracer:
                 lines.add(frame.f_lineno)
                 self._quiet[frame.f_code] = 0
         return self._inside
+
+
+def _profile() -> Any:
+    """The profiler below cProfile, None without it."""
+    try:
+        import _lsprof
+    except ImportError:
+        return None
+    return _lsprof.Profiler()
 
 
 def _name(code: CodeType) -> str:

@@ -119,6 +119,7 @@ def main(path: str) -> None:
     if order["sandboxed"]:
         guard.leave_keyring()
     sys.addaudithook(child.note_use)
+    child.note_outside()
     gc.disable()  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it

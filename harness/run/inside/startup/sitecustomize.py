@@ -1,7 +1,8 @@
-"""Records which installed files a process of a traced command used, and what ran in them; `site` imports it.
+"""Records what a process of a command uses besides its environment; `site` imports it.
 
-`HARNESS_TRACED` is the folder with the list of files to trace, to which each process adds its record when it ends. A
-sitecustomize that the environment has is imported as well.
+`HARNESS_OUTSIDE` is the file that says where (`outside.py`). In a traced command, also which installed files it used
+and what ran in them: `HARNESS_TRACED` is the folder that says which files to trace, to which each process adds its
+record when it ends. A sitecustomize that the environment has is imported as well.
 """
 
 # Importing pathlib takes time.
@@ -33,11 +34,11 @@ def _load(name: str, *path: str) -> Any:
 
 def _begin(folder: str) -> None:
     """Start the trace, and have the record written at the end of this process, but not by its forked children."""
-    with open(os.path.join(folder, "files.json"), encoding="utf-8") as file:
-        files = json.load(file)
+    with open(os.path.join(folder, "traced.json"), encoding="utf-8") as file:
+        traced = json.load(file)
     facts, tracing = _load("_harness_report", "collect", "_harness_report.py"), _load("_harness_trace", "trace.py")
     roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
-    tracer, process = tracing.Tracer(files, roots), os.getpid()
+    tracer, process = tracing.Tracer(traced["files"], roots, counts=traced["counts"]), os.getpid()
 
     def end() -> None:
         tracer.stop()
@@ -50,6 +51,11 @@ def _begin(folder: str) -> None:
 
     atexit.register(end)
     tracer.start()
+
+
+def _note_outside(path: str) -> None:
+    with open(path, encoding="utf-8") as file:
+        _load("_harness_outside", "outside.py").begin(json.load(file))
 
 
 def _import_next() -> None:
@@ -65,4 +71,6 @@ def _import_next() -> None:
 if __name__ == "sitecustomize":
     with contextlib.suppress(Exception):  # the record is evidence, without which the search takes longer
         _begin(os.environ["HARNESS_TRACED"])
+    with contextlib.suppress(Exception):  # without it, an older result may be taken
+        _note_outside(os.environ["HARNESS_OUTSIDE"])
     _import_next()

@@ -1,0 +1,362 @@
+"""A page of the package index: what it says about a project, and whether that is still so.
+
+The answer of a server may not come from an index at all: a login page, a proxy, a failing server. None of these is a
+list of releases, not even an empty one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+import warnings
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from http import HTTPStatus
+from http.client import responses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from attrs import field, frozen
+
+from harness.atomic import sha256_of
+from harness.environment.pip_settings import PipSettings, index_urls
+from harness.errors import IndexFault, NoNetwork
+from harness.model import Release, parsed_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pypi_simple import DistributionPackage
+    from requests import RequestException, Response, Session
+
+
+# requests and pypi_simple load slowly, so they are imported only where a page is fetched.
+
+_DEFAULT_INDEX = "https://pypi.org/simple/"
+_ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
+PAGES_AT_ONCE = 16
+_SILENCE_S = 60.0
+# Headers by which a server knows a version of a page, and those that ask whether it has another one.
+_MARKS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+_COARSE_S = 2.0  # a date of a page counts whole seconds, in which the page may change again
+_CHUNK = 1 << 16
+_LARGEST_PAGE = 256 << 20  # the largest of pypi.org has 40 MB
+_LARGEST_FILE = 64 << 30
+# Whoever sends less for longer is as good as silent.
+_SLOWEST, _PATIENCE_S = 2048.0, 30.0  # bytes per second
+_REFUSALS = (401, 403, 407)
+# uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
+_FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
+# A page may contain anything: deep nesting, wrong types, impossible dates, an unknown charset.
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
+_OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:title|h1)>\s*Links for\b", re.IGNORECASE)
+_AGAIN = "run the same command again when the index answers"
+_LOG_IN = "does this network need a login? log in, then run the same command again"
+_ACCESS = "check the user name, password or token in the index URL, netrc or the keyring"
+
+
+@frozen
+class Page:
+    """What one index says about a project: its releases, and how to ask whether that is still so.
+
+    `marks` are the headers by which the server knows this version of the page; `digest` is a hash of its content.
+    """
+
+    releases: tuple[Release, ...] = ()
+    marks: dict[str, str] = field(factory=dict)
+    digest: str = ""
+
+    @property
+    def state(self) -> str:
+        """A text that is another one when the page has changed."""
+        return _state(self.marks) or self.digest
+
+
+def read_page(index_url: str, name: str, known: Page | None = None) -> Page:
+    """One page of a simple index (PEP 503, 691, 700); an empty `index_url` is the default index.
+
+    Returns `known` if the server says that it did not change, and a page without releases if the index does not have
+    the project. Raises `NoNetwork`, and `IndexFault` if the server refuses, fails or is not an index.
+    """
+    url = _address(index_url, name)
+    if url.startswith("file:"):
+        text = _local_page(url)
+        return Page(tuple(_from_html(text, url, name)), digest=_digest_of(text.encode())) if text else Page()
+    marks = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
+    with _opened(url, headers={"Accept": _ACCEPTED, **marks}) as response:
+        if response is None:
+            return Page()
+        if known is not None and response.status_code == HTTPStatus.NOT_MODIFIED:
+            return known
+        body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
+    kind = response.headers.get("content-type", "").lower()
+    releases = parse_page(body, kind, response.encoding, url=response.url, name=name)
+    return Page(tuple(releases), _marks(response.headers), _digest_of(body))
+
+
+def page_state(index_url: str, name: str) -> str:
+    """The `Page.state` of a page, which is not fetched if the server can tell it; "" if the index has no such page.
+
+    Raises `NoNetwork` and `IndexFault`.
+    """
+    url = _address(index_url, name)
+    if url.startswith("file:"):
+        return _digest_of(_local_page(url).encode())
+    for method in ("HEAD", "GET"):  # many servers say nothing about the version of a page
+        with _opened(url, method, headers={"Accept": _ACCEPTED}) as response:
+            if response is None:
+                return ""
+            if state := _state(_marks(response.headers)):
+                return state
+            body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
+    return _digest_of(body)
+
+
+def _address(index_url: str, name: str) -> str:
+    return f"{index_url or _DEFAULT_INDEX}{name}/"
+
+
+def _local_page(url: str) -> str:
+    page = Path(unquote(urlsplit(url).path)) / "index.html"
+    return page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+
+
+def _digest_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:24] if body else ""
+
+
+def _marks(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of an answer that name its version. A date that is too fresh names none (RFC 9110, 8.8.2.2)."""
+    marks = {name: headers[name] for name in _MARKS if name in headers}
+    with contextlib.suppress(KeyError, ValueError, TypeError):
+        age = parsedate_to_datetime(headers["date"]) - parsedate_to_datetime(headers["last-modified"])
+        if age.total_seconds() >= _COARSE_S:
+            return marks
+    marks.pop("last-modified", None)
+    return marks
+
+
+def _state(marks: Mapping[str, str]) -> str:
+    return marks.get("etag", "").removeprefix("W/") or marks.get("last-modified", "")
+
+
+def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
+    """Download a file of an index, of any size. Raises `NoNetwork`, and `IndexFault` if its hash is another one."""
+    host, part = host_of(url), target.with_name(f"{target.name}.part")
+    try:
+        if url.startswith("file:"):
+            shutil.copyfile(unquote(urlsplit(url).path), part)
+        else:
+            with _opened(url, auth=_login(settings, url)) as response, part.open("wb") as file:
+                if response is None:
+                    raise failing_status(host, HTTPStatus.NOT_FOUND)
+                file.writelines(_pieces(response, host, _LARGEST_FILE))
+        if sha256 and sha256_of(part) != sha256:
+            raise no_list(host, f"{target.name} is not the file that the index lists")
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _connections() -> Session:
+    """Connections to servers, which are used again: to open one takes longer than to ask for a page."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=PAGES_AT_ONCE))
+    return session
+
+
+@contextlib.contextmanager
+def _opened(url: str, method: str = "GET", **options: Any) -> Iterator[Response | None]:
+    """A server's answer, None if it has nothing at this address. Raises `NoNetwork` and `IndexFault`, also for a read.
+
+    A status other than success is an `IndexFault`.
+    """
+    import requests
+
+    host = host_of(url)
+    try:
+        with _connections().request(
+            method, url, timeout=_SILENCE_S, stream=True, allow_redirects=True, **options
+        ) as response:
+            status = response.status_code
+            if status in _REFUSALS and not (status == HTTPStatus.FORBIDDEN and host in _FORBIDS_WHAT_IT_LACKS):
+                raise access_refused(host, status)
+            has_answer = status in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
+            if not has_answer and status not in (HTTPStatus.NOT_FOUND, *_REFUSALS):
+                raise failing_status(host, status)
+            yield response if has_answer else None
+    except requests.TooManyRedirects as error:
+        raise no_list(host, "it redirects in a circle") from error
+    except requests.RequestException as error:
+        raise unreachable(host, _cause(error)) from error
+    except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
+        raise no_list(host, "it redirects to an invalid address") from error
+
+
+def _pieces(response: Response, host: str, limit: int) -> Iterator[bytes]:
+    """Yield the content of an answer as it arrives.
+
+    Raises `IndexFault` if it has more than `limit` bytes, and `NoNetwork` if it comes too slowly or breaks off.
+    """
+    from requests import exceptions
+    from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
+
+    begun, size = time.monotonic(), 0
+    try:
+        while piece := response.raw.read1(_CHUNK, decode_content=True):
+            size += len(piece)
+            if size > limit:
+                raise no_list(host, f"its answer has more than {limit >> 20} MiB")
+            seconds = time.monotonic() - begun
+            if seconds > _PATIENCE_S and size < seconds * _SLOWEST:
+                raise unreachable(host, f"it sent {size} bytes in {seconds:.0f} s")
+            yield piece
+    except ReadTimeoutError as error:  # as requests does for the whole content
+        raise exceptions.ReadTimeout(error) from error
+    except DecodeError as error:
+        raise exceptions.ContentDecodingError(error) from error
+    except HTTPError as error:
+        raise exceptions.ChunkedEncodingError(error) from error
+
+
+def _login(settings: PipSettings, url: str) -> tuple[str, str] | None:
+    """User and password of the index on the same host, None if it has none; then netrc counts."""
+    for index in index_urls(settings, os.environ):
+        parts = urlsplit(index)
+        if parts.hostname == urlsplit(url).hostname and parts.username:
+            return unquote(parts.username), unquote(parts.password or "")
+    return None
+
+
+def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: str) -> list[Release]:
+    """Parse a page; `kind` is its content type. Raises `IndexFault` if it is not an index page.
+
+    A page without a link to a file of the project counts as the login page of a network, unless it says that there are
+    no files.
+    """
+    from pypi_simple import UnsupportedRepoVersionError
+
+    host = host_of(url)
+    try:
+        if "html" in kind:
+            text = body.decode(charset or "utf-8", errors="replace")
+            found = _from_html(text, url, name)
+            if not found and not _OF_AN_INDEX.search(text):
+                raise no_list(host, f"it sends a web page that names no file of {name}")
+            return found
+        if "json" in kind:
+            return _from_json(body, url, name)
+    except (*_UNREADABLE, UnsupportedRepoVersionError) as error:
+        raise no_list(host, f"its page of {name} can't be read ({type(error).__name__})") from error
+    raise no_list(host, f"its page of {name} is neither HTML nor JSON")
+
+
+def _cause(error: RequestException) -> str:
+    """The reason in a few words, without the address, which may contain a password."""
+    from requests import exceptions
+
+    kinds = {
+        exceptions.SSLError: "its certificate is not trusted",
+        exceptions.ProxyError: "the proxy fails",
+        exceptions.Timeout: "no answer in time",
+        exceptions.ChunkedEncodingError: "the answer was cut off",
+        exceptions.ContentDecodingError: "the answer is garbled",
+    }
+    return next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
+
+
+def _from_json(body: bytes, url: str, name: str) -> list[Release]:
+    from pypi_simple import ProjectPage, UnexpectedRepoVersionWarning
+
+    data = json.loads(body)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # minor versions only add keys
+        page = ProjectPage.from_json_data(data, url)
+    found = [_release(name, package, package.upload_time) for package in page.packages]
+    listed = [Release(name, version) for text in page.versions or () if (version := parsed_version(text))]
+    return [release for release in found if release is not None] + listed
+
+
+def _from_html(text: str, url: str, name: str) -> list[Release]:
+    from pypi_simple import DistributionPackage
+    from pypi_simple.html import RepositoryPage
+
+    found = []
+    for link in RepositoryPage.from_html(text, base_url=url).links:
+        uploaded = _moment(link.get_str_attrib("data-upload-time"))
+        release = _release(name, DistributionPackage.from_link(link, name), uploaded)
+        if release is not None:
+            found.append(release)
+    return found
+
+
+def _moment(stamp: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(stamp) if stamp else None
+    except ValueError:
+        return None
+
+
+def _release(name: str, package: DistributionPackage, uploaded: datetime | None) -> Release | None:
+    version = parsed_version(package.version)
+    if version is None or package.package_type not in ("wheel", "sdist"):
+        return None
+    is_wheel = package.package_type == "wheel"
+    digest = package.digests.get("sha256", "")
+    return Release(
+        project=name,
+        version=version,
+        # UTC is assumed if the index gives no time zone.
+        uploaded=uploaded and uploaded.replace(tzinfo=uploaded.tzinfo or UTC).astimezone(UTC),
+        yanked=(package.yanked_reason or "") if package.is_yanked else None,
+        requires_python=package.requires_python,
+        wheels=(package.filename,) if is_wheel else (),
+        has_sdist=not is_wheel,
+        size=package.size if is_wheel else None,
+        digests={package.filename: (digest,)} if is_wheel and digest else {},
+    )
+
+
+def host_of(url: str) -> str:
+    """The host of an address, without user and password; "" if there is none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+
+
+def unreachable(host: str, why: str = "") -> NoNetwork:
+    """The error for a server that does not answer."""
+    told = ", ".join(filter(None, (host, why)))
+    return NoNetwork(f"the package index can't be reached{f' ({told})' if told else ''}", hint=_AGAIN)
+
+
+def access_refused(host: str, status: int) -> IndexFault:
+    """The error for a server that requires a login."""
+    return IndexFault(f"the package index refuses access: {host or 'it'} answers {_said(status)}", hint=_ACCESS)
+
+
+def failing_status(host: str, status: int) -> IndexFault:
+    """The error for a server that fails, or asks to try later."""
+    return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
+
+
+def no_list(host: str, why: str) -> IndexFault:
+    """The error for an answer that is not an index page, or can't be read."""
+    return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=_LOG_IN)
+
+
+def _said(status: int) -> str:
+    return f"{status} {responses.get(status, '')}".strip()
