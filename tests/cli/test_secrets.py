@@ -6,6 +6,7 @@ import base64
 import gzip
 import html
 import json
+import shlex
 import sys
 from urllib.parse import quote, quote_plus
 
@@ -164,6 +165,8 @@ FORMS = {
     "html": html.escape,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "hex": lambda text: text.encode().hex(),
+    "shell": shlex.quote,
+    "one line": lambda text: " ".join(text.split()),
 }
 
 
@@ -175,6 +178,13 @@ def test_a_secret_is_hidden_in_whatever_form_it_is_printed(form):
         for hidden in (hide_secrets(f"<{printed}>", secrets), redact(f"<{printed}>", Private(secrets))):
             assert "<secret>" in hidden
             assert len(hidden) < len("<{'a': \"'<secret>'\"}> and more"), hidden
+
+
+@pytest.mark.parametrize("end", ["", "…", "… (cut)"])
+def test_the_beginning_of_a_secret_that_was_cut_off_is_hidden(end):
+    secrets = passed_secrets({"MINE": "c0ffee-and-more"}, ["MINE"])
+    assert hide_secrets(f"it is c0ffee-and{end}", secrets) == f"it is <secret>{end}"
+    assert hide_secrets("it is c0ffee-and no secret", secrets) == "it is c0ffee-and no secret"
 
 
 def test_parts_of_a_secret_are_hidden():
