@@ -37,7 +37,7 @@ _GPUS = ("nvidia*", "dri", "kfd", "dxg")
 # Settings of the kernel and of devices, which root may write even without capabilities.
 _SETTINGS = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"))
 _HOMES = (Path("/home"), Path("/Users"))
-_OF_A_HOME = (".ssh", ".gnupg", ".netrc", ".bash_history", ".zsh_history")
+_OF_A_HOME = (".ssh", ".gnupg", ".netrc", ".git-credentials", ".profile", ".bashrc", ".zshrc", ".bash_history")
 
 
 class SandboxMode(enum.StrEnum):
@@ -159,6 +159,9 @@ def _homes() -> Iterator[str]:
     with contextlib.suppress(KeyError):
         yield pwd.getpwuid(os.getuid()).pw_dir
     with contextlib.suppress(OSError):
+        with contextlib.suppress(KeyError):
+            own = pwd.getpwuid(Path.cwd().stat().st_uid).pw_dir
+            yield own if Path.cwd().is_relative_to(own) else ""
         for folder in (Path.cwd(), *Path.cwd().parents):
             if folder.parent in _HOMES or any((folder / name).exists() for name in _OF_A_HOME):
                 yield str(folder)
