@@ -63,17 +63,17 @@ def test_the_value_of_a_passed_variable_is_kept_nowhere(harness, write_repro):
 
 
 def test_reports_of_a_bisection_have_no_secret(harness, write_repro):
-    body = 'import os, brittle\nprint(os.environ["MY_LICENSE"])\nbrittle.step()\n'
-    write_repro("brittle", body=body)
+    body = 'import os, brittle\nprint(os.environ["MY_LICENSE"])\nassert brittle.LOSS < 2, os.environ["MY_LICENSE"]\n'
+    write_repro("brittle", body=body, tool="")
     words = ("bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--confirm", "1")
     words += ("--pass-env", "MY_LICENSE")
     with_address = ("--with", f"helper @ https://someone:{PASSWORD}@127.0.0.1:9/helper-1.0-py3-none-any.whl")
     found = harness(*words, MY_LICENSE=VALUE)
     assert found.code == 0, found.stderr
     refused = harness(*words, *with_address, MY_LICENSE=VALUE, UV_HTTP_RETRIES="0")
-    report = harness("report")
+    reports = [harness("report", "--format", style) for style in ("markdown", "html", "json")]
     for secret in ("c0ffee", PASSWORD):
-        assert_nowhere(harness, secret, found, refused, report)
+        assert_nowhere(harness, secret, found, refused, *reports)
 
 
 def test_a_password_in_a_requirement_is_kept_nowhere(harness, write_repro, tmp_path):
