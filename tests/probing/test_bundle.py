@@ -175,7 +175,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_can_resume(parts, tmp_pat
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    assert not processes_below(tmp_path / "harness_cache_dir")
+    assert not processes_below(tmp_path)
     (gate / "open").touch()
     ended = run_there(bundle, GATE=str(gate))
     assert (ended.code, "1 of 2  brittle 1.2: already run" in ended.stdout) == (0, True)
