@@ -309,7 +309,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,
-        session.local.variables,
+        session.local.terms.variables,
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         pages,
     ]

@@ -29,6 +29,8 @@ _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
+# Sockets that stay: those of the services above, and that by which SSSD names users.
+_SOCKETS_KEPT = (*(f"{path}/" for path in _KEPT), "/var/lib/sss/pipes/nss")
 _EMPTIED = ("/home", "/root", "/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
 _SCRATCH = {Path("/tmp"): "tmp-in-sandbox", Path("/var/tmp"): "var-tmp-in-sandbox"}  # noqa: S108 - as above
 _SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/pip.conf", "/etc/netrc", "/etc/krb5.keytab")
@@ -177,8 +179,8 @@ def socket_files() -> list[Path]:
     except OSError:
         return []
     names = {words[-1] for row in rows if len(words := row.split(maxsplit=7)) == 8}
-    kept = tuple(f"{path}/" for path in _KEPT)
-    paths = {Path(os.path.realpath(name)) for name in names if name.startswith("/") and not name.startswith(kept)}
+    whole = (name for name in names if name.startswith("/") and not name.startswith(_SOCKETS_KEPT))
+    paths = {Path(os.path.realpath(name)) for name in whole}
     relative = [name for name in names if not name.startswith(("/", "@"))]
     paths |= {folder / name for folder in (_working_folders() if relative else ()) for name in relative}
     return sorted(path for path in paths if path.is_socket())
