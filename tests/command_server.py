@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -64,6 +65,7 @@ def _serve() -> None:
     for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
         importlib.import_module(module)
     sys.path.remove(str(Path(__file__).parent))
+    gc.freeze()  # else each fork looks through all of it for garbage when it ends
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     for line in sys.stdin:
         pid = os.fork()

@@ -18,7 +18,7 @@ with open(helper.__file__) as file:
     if "BROKEN" in file.read():
         raise RuntimeError("the step is broken")
 """
-BISECT = ["bisect", "brittle", "--good", "1.3", "--bad", "1.8", "--depth", "release", "--confirm", "1", "--json"]
+BISECT = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--confirm", "1", "--json"]
 WAIT_S = 120
 
 
