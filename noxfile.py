@@ -49,7 +49,10 @@ _FIND = "import sys; from harness.environment import *; print(find_interpreter(s
 _OF_PROCESSES = (
     *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
     "tests/probing/test_warm.py",
+    "tests/scenarios/test_scenarios.py",
 )
+# Of the scenarios, those in which the Python that runs them counts.
+_ROWS = "not test_scenarios or line_search or regions"
 
 
 @nox.session(default=False)
@@ -66,8 +69,7 @@ def pythons(session: nox.Session) -> None:
             session.run("uv", "venv", "--quiet", "--clear", "--python", str(path), folder)
             python = str(Path(folder, "bin", "python"))
             session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
-            session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES)
-            session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search or regions")
+            session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES, "-k", _ROWS)
 
 
 @nox.session

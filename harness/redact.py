@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import html
+import itertools
 import json
 import re
 import tempfile
@@ -91,8 +92,8 @@ def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> d
 def _parts(value: str) -> Iterator[str]:
     """Yield the parts of a secret that are secret alone (lines, passwords, texts of JSON), and its encodings."""
     if len(value) >= _SHORTEST_SECRET:
-        yield base64.b64encode(value.encode(errors="replace")).decode()
-        yield value.encode(errors="replace").hex()
+        content = value.encode(errors="replace")
+        yield from (base64.b64encode(content).decode(), base64.urlsafe_b64encode(content).decode(), content.hex())
     lines = [line.strip() for line in value.splitlines()]
     for line in lines if len(lines) > 1 else [value.strip()]:
         if len(line) >= _SHORTEST_SECRET and not line.startswith("-----"):
@@ -132,8 +133,23 @@ def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
 def _without(literal: str, label: str, text: str) -> str:
     """Replace a text in all its forms: as it is, quoted by Python, JSON or a shell, once or more, or in an address."""
     if literal.isascii() and literal.isalnum():
-        return text.replace(literal, label)
-    return _forms(literal).sub(lambda _: label, text)
+        text = text.replace(literal, label)
+    else:
+        text = _forms(literal).sub(lambda _: label, text)
+    return _without_begun(literal, label, text)
+
+
+def _without_begun(literal: str, label: str, text: str) -> str:
+    """Replace the beginning of a secret where a message was cut: before an ellipsis, or at its end."""
+    begin = literal[: _SHORTEST_SECRET if any(map(str.isdigit, literal[:_SHORTEST_SECRET])) else 2 * _SHORTEST_SECRET]
+    at = text.find(begin)
+    while at >= 0:
+        pairs = zip(literal, text[at:], strict=False)
+        end = at + sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if text[end : end + 1] in ("", "…"):
+            text = f"{text[:at]}{label}{text[end:]}"
+        at = text.find(begin, at + 1)
+    return text
 
 
 @lru_cache(maxsize=1024)
@@ -150,7 +166,7 @@ def _forms_of(character: str) -> str:
     forms = [rf"\\{{0,8}}{re.escape(character)}", "".join(f"%(?i:{byte:02x})" for byte in encoded)]
     forms += ["".join(rf"\\{{1,8}}x(?i:{byte:02x})" for byte in encoded)]
     if character in _LETTERS:
-        forms.append(rf"\\{{1,8}}{_LETTERS[character]}")
+        forms += [rf"\\{{1,8}}{_LETTERS[character]}", " "]  # a message on one line
     elif character == "\\":
         forms.append(r"\\{1,16}")
     elif character == " ":
@@ -161,7 +177,8 @@ def _forms_of(character: str) -> str:
         units = character.encode("utf-16-be", "replace").hex()
         forms += ["".join(rf"\\{{1,8}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))]
     elif html.escape(character) != character:
-        forms.append(html.escape(character))
+        forms += [html.escape(character), f"&#{ord(character)};"]
+        forms += [r"""'(?:"'"|\\')'"""] if character == "'" else []  # as a shell quotes it
     return f"(?:{'|'.join(forms)})"
 
 

@@ -30,6 +30,7 @@ from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
+from harness.probing.probe import Terms
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -121,7 +122,8 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     remove_leftovers(workspace)
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter, workspace)
-    uv = Uv(pip, extra_environment=_torch_backend(settings), sandbox=sandbox)
+    backend = _torch_backend(settings)
+    uv = Uv(pip, extra_environment=backend, sandbox=sandbox)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
@@ -142,13 +144,17 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         builder=builder,
         workspace=workspace,
         gpus=of_one_kind(gpus),
-        pass_env=settings.pass_env,
-        capability=settings.capability,
+        terms=Terms(
+            capability=settings.capability,
+            pass_env=settings.pass_env,
+            torch_backend=backend.get(TORCH_BACKEND, ""),
+            rights=rights,
+            variables=digest_of_variables(os.environ, settings.pass_env, cpu_limit()),
+            is_sandbox_required=sandbox is not None and sandbox.is_required,
+        ),
         invoked_from=Path.cwd(),
         reporter=reporter,
         sandbox=sandbox,
-        rights=rights,
-        variables=digest_of_variables(os.environ, settings.pass_env, cpu_limit()),
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 

@@ -61,44 +61,21 @@ def fill(house: Wheelhouse, name: str, states: str, *, first: int = 0, **more: A
         house.add(name, f"1.{i}", files={f"{name}.py": source}, **{"uploaded": month, **more})
 
 
-FAULTS = {
-    "odderror": "",
-    "noimport": "import a_module_that_is_missing",
-    "greedy": "hog = bytearray(1_500_000_000)\nfor i in range(0, len(hog), 4096): hog[i] = 1",
-    "sleepy": "import time; time.sleep(600)",
-    "damaged": "",
-    "unmet": "",
-}
-
-
-def _fill_faulty(house: Wheelhouse, name: str, start: str, states: str) -> None:
-    """Releases 1.0, ...; the one with the letter X has the fault."""
-    for i, state in enumerate(states):
-        source = step_source(i, broken=state == "B", start=start if state == "X" else "")
-        if state == "X" and name.startswith("odderror"):
-            source = source.replace("return NUMBER", "raise ValueError('another thing is wrong')")
-        house.add(
-            name,
-            f"1.{i}",
-            files={f"{name}.py": source},
-            requires=("a-project-that-is-nowhere",) if state == "X" and name.startswith("unmet") else (),
-            damaged=state == "X" and name.startswith("damaged"),
-        )
-
-
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     """All projects that tests probe.
 
     `brittle` breaks in 1.6 and is fixed in 1.10; `stale` is broken in every release; `early` breaks in a pre-release;
     `wavering` is broken twice; the releases around the break of `edgy` fail to import; `mixed` has releases that can't
-    be installed; `helper` has releases at different times.
+    be installed, and neither can `damaged` and `unmet`; `helper` has releases at different times.
     """
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     fill(house, "brittle", "GGGGGGBBBBGGG")
     fill(house, "stale", "BBBB")
     fill(house, "wavering", "GGBBBGGGBBGG")
-    _fill_faulty(house, "edgy", FAULTS["noimport"], "GGXBBXGG")
+    for number, state in enumerate("GGXBBXGG"):
+        start = "import a_module_that_is_missing" if state == "X" else ""
+        house.add("edgy", f"1.{number}", files={"edgy.py": step_source(number, broken=state == "B", start=start)})
     for version, broken in {"1.0": False, "1.1": False, "1.2rc1": True, "1.2": True}.items():
         house.add("early", version, files={"early.py": step_source(0, broken=broken)})
     good = {"mixed.py": step_source(0, broken=False)}
@@ -112,8 +89,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     house.add("helper", "1.0", files={"helper.py": "NUMBER = 1\n"}, uploaded="2023-01-15T12:00:00Z")
     house.add("helper", "2.0", files={"helper.py": "NUMBER = 2\n"}, uploaded="2023-03-15T12:00:00Z")
     house.add("helper", "3.0", files={"helper.py": "NUMBER = 3\n"}, uploaded="2023-05-15T12:00:00Z")
-    for name, start in FAULTS.items():
-        _fill_faulty(house, name, start, "GGGXGBB")
+    house.add("damaged", "1.3", files=good, damaged=True)
+    house.add("unmet", "1.3", files=good, requires=("a-project-that-is-nowhere",))
     return house
 
 
@@ -125,8 +102,18 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache of the harness for the tests that don't inspect it."""
-    return tmp_path_factory.mktemp("cache")
+    """One cache of the harness. Where tests look into it or damage it, their file imports `own_cache` as `cache`."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE_DIR", str(folder))
+        Workspace.opened()  # which marks it, whatever uses it first
+    return folder
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Path:
+    """A cache of the harness for one test."""
+    return tmp_path / "cache"
 
 
 @frozen
@@ -161,10 +148,9 @@ class Harness:
 
     def start(self, *arguments: str | Path, **environ: str) -> subprocess.Popen[str]:
         """Start a command as a separate process."""
-        kept = {key: value for key, value in os.environ.items() if key not in _SETTINGS}
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *map(str, arguments)],
-            env={**kept, "PYTHONPATH": str(ROOT), **self.environ, **environ},
+            env={**outer_environ(), **self.environ, **environ},
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -177,6 +163,11 @@ class Harness:
 
 
 _SETTINGS = [name for name in os.environ if name.startswith(("UV_", "PIP_", "HARNESS_"))]
+
+
+def outer_environ() -> dict[str, str]:
+    """The environment of a command in a process of its own, without the settings of this machine's user."""
+    return {**{key: value for key, value in os.environ.items() if key not in _SETTINGS}, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
@@ -291,15 +282,15 @@ def interpreter(uv_cache: Path):
 
 
 @pytest.fixture
-def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, interpreter) -> Parts:
-    """Store, index, resolver, builder and prober with their own cache."""
-    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, interpreter) -> Parts:
+    """Store, index, resolver, builder and prober, with results of their own."""
+    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter, cache=cache)
 
 
-def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter) -> Parts:
-    """The parts that run a probe, with all their files in one folder."""
+def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter, *, cache: Path | None = None) -> Parts:
+    """The parts that run a probe, with all their files in one folder, except a `cache` that they share."""
     uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)})
-    workspace = Workspace(folder / "cache")
+    workspace = Workspace(cache or folder / "cache")
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(uv, interpreter, workspace)

@@ -11,6 +11,7 @@ from support import MESSAGE, repro_text
 from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probing import Cancelled, Probe, Prober, next_attempt
+from harness.probing.probe import Terms
 from harness.run.process import cancelled_by
 
 
@@ -89,7 +90,7 @@ def test_cancelling_before_the_start_ends_at_once(parts, probe):
     cancel.set()
     with cancelled_by(cancel), pytest.raises(Cancelled):
         parts.prober.prepare(probe("brittle==1.3"))
-    assert isinstance(evolve(parts.prober, capability="9.0"), Prober)
+    assert isinstance(evolve(parts.prober, terms=Terms("9.0")), Prober)
 
 
 def test_a_damaged_log_is_run_again_if_needed(parts, probe):

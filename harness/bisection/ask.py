@@ -24,6 +24,7 @@ from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.lock import AsOf
+from harness.model.requirements import required_name
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -308,7 +309,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,
-        session.local.variables,
+        session.local.terms.variables,
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         pages,
     ]
@@ -342,7 +343,9 @@ def names_meant(question: Question) -> Iterator[None]:
     try:
         yield
     except UnknownProject as error:
-        close = similar_package(error.project, (*question.repro.dependencies, *question.with_))
-        if close in (None, normalized_name(error.project)):
+        unknown = normalized_name(error.project)
+        required = (*question.repro.dependencies, *question.with_)
+        close = similar_package(unknown, (text for text in required if required_name(text) != unknown))
+        if close in (None, unknown):
             raise
         raise UnknownProject(error.project, hint=f"did you mean {close}?") from error

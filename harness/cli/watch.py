@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -139,6 +140,7 @@ def watch(
     harness watch --run "python -m unittest" --project . --state ~/nights
     """
     check_replaceable(constraints)
+    _check_state(state)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
         today = _day(day, session.now)
         question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
@@ -149,6 +151,16 @@ def watch(
     if night.constraints:
         click.echo(f"Workaround: {' '.join(night.constraints)}")
     sys.exit(night.status.exit_code)
+
+
+def _check_state(state: Path) -> None:
+    """Raise `UserMistake` if a folder without a night has files of the user under the names of those of a night."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        if "schema" in json.loads((state / _NIGHT).read_text(encoding="utf-8")):
+            return
+    if mine := [name for name in (_NIGHT, _REPORT, _CONSTRAINTS) if (state / name).exists()]:
+        hint = "--state takes a folder of its own"
+        raise UserMistake(f"{state / mine[0]} is not from harness watch, and would be overwritten", hint=hint)
 
 
 def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:

@@ -196,7 +196,9 @@ class Boundary:
             return ""
         if self.is_fix:
             return f"{self.subject}>={_public(newer)}" if newer else ""
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
+        # Below the first bad release there may be a yanked one, which nobody ran and which an exact pin still installs.
+        is_next = not self.untried and not any(why.startswith("yanked") for why in self.left_between.values())
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and is_next)
 
 
 def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:

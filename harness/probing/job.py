@@ -34,7 +34,7 @@ from harness.errors import BadRepro, HarnessError, HarnessFault, NoNetwork, NoSp
 from harness.model import Combination, Device, Lock, Observation, Pin, Repro, normalized_name
 from harness.model.repro import parse_repro
 from harness.model.text import plain
-from harness.probing.probe import Probe, observation_without_run, probe_key
+from harness.probing.probe import Probe, Terms, observation_without_run, probe_key
 from harness.redact import everywhere
 from harness.run.devices import Gpu
 from harness.run.launch import is_whole
@@ -88,22 +88,6 @@ class SentFolder:
 
 
 @frozen
-class Terms:
-    """How a job is run: what the machine that asks would do, too.
-
-    `pass_env` names variables of the other machine's environment; `rights` says what the run may do beyond the sandbox,
-    which the other machine sets up. `variables` is a hash of the user's variables where the question was asked.
-    """
-
-    capability: str
-    pass_env: tuple[str, ...] = ()
-    torch_backend: str = ""
-    rights: str = ""
-    variables: str = ""
-    is_sandbox_required: bool = False
-
-
-@frozen
 class ProbeJob:
     """One probe for another machine, with the lock to install.
 
@@ -127,16 +111,8 @@ class ProbeJob:
     def of(cls, probe: Probe, lock: Lock, key: str, prober: Prober) -> ProbeJob:
         """Make it from a probe that `prober` would run here with `lock`."""
         repro, folders = _packed(probe.repro, prober.trees)
-        terms = Terms(
-            capability=prober.capability,
-            pass_env=prober.pass_env,
-            torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
-            rights=prober.rights,
-            variables=prober.variables,
-            is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,
-        )
         probe = evolve(probe, repro=evolve(repro, path=script_name(probe.repro)), near=None, lock=lock)
-        return cls(probe, key, prober.builder.interpreter.cache_tag, terms, folders=folders)
+        return cls(probe, key, prober.builder.interpreter.cache_tag, prober.terms, folders=folders)
 
     @property
     def lock(self) -> Lock:
@@ -147,10 +123,7 @@ class ProbeJob:
 
     def key_with(self, lock: Lock, gpu: str) -> str:
         """The key of its observation with a lock, on a GPU with this name ("": none)."""
-        gpus, terms = ((Gpu(0, gpu, 0, 0, ""),) if gpu else ()), self.terms
-        return probe_key(
-            self.probe, lock, gpus=gpus, capability=terms.capability, rights=terms.rights, variables=terms.variables
-        )
+        return probe_key(self.probe, lock, (Gpu(0, gpu, 0, 0, ""),) if gpu else (), self.terms)
 
     def unpacked(self, workspace: Workspace) -> Probe:
         """Return the probe on this machine; unpacks the folders that it imports from into the cache."""

@@ -177,12 +177,9 @@ def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder:
         worker,
         store=Store(folder / "results", passed_secrets(os.environ, terms.pass_env)),
         builder=Builder(uv, interpreter, worker.workspace),
-        pass_env=terms.pass_env,
-        capability=terms.capability,
+        terms=terms,
         invoked_from=folder,
         sandbox=sandbox,
-        rights=terms.rights,
-        variables=terms.variables,
     )
 
 

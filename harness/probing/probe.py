@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from attrs import evolve, frozen
 
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.store import Store, observation_key
 
 if TYPE_CHECKING:
@@ -45,6 +46,23 @@ class Probe:
     hash_seed: int | None = None
     inside: Path | None = None
     fresh: bool = False
+
+
+@frozen
+class Terms:
+    """On which terms runs are made: what the user allows and gives them. A job is run on those of who asks.
+
+    `capability` is the compute capability to emulate. `pass_env` names variables of the machine that runs; `rights`
+    says what a run may do beyond the sandbox ("network", "unsandboxed"), which that machine sets up. `variables` is a
+    hash of the user's variables where the question was asked.
+    """
+
+    capability: str = DEFAULT_CAPABILITY
+    pass_env: tuple[str, ...] = ()
+    torch_backend: str = ""
+    rights: str = ""
+    variables: str = ""
+    is_sandbox_required: bool = False
 
 
 @frozen
@@ -166,22 +184,16 @@ def known_attempts(probe: Probe, prober: Probing) -> list[Observation]:
     return found
 
 
-def probe_key(
-    probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "", variables: str = ""
-) -> str:
-    """The key of a probe's observation on these GPUs, or with this emulated capability.
-
-    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights has
-    another key. `variables` is a hash of the user's variables that it gets (`digest_of_variables`).
-    """
+def probe_key(probe: Probe, lock: Lock, gpus: tuple[Gpu, ...], terms: Terms) -> str:
+    """The key of a probe's observation on these GPUs and terms. A run with more rights has another one."""
     device = probe.combination.device
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
     if device is Device.EMULATED:
-        machine = f"capability {capability}"
+        machine = f"capability {terms.capability}"
     traced = ""
     if probe.trace is not None:
         traced = f"+trace{hashlib.sha256(json.dumps(sorted(probe.trace)).encode()).hexdigest()[:12]}"
-    more = "".join(f"+{one}" for one in (rights, variables) if one)
+    more = "".join(f"+{one}" for one in (terms.rights, terms.variables) if one)
     mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{more}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
 

@@ -30,6 +30,7 @@ from harness.model.text import listed
 from harness.probing.probe import (
     Prepared,
     Probe,
+    Terms,
     observation_of,
     observation_without_run,
     path_of,
@@ -38,7 +39,6 @@ from harness.probing.probe import (
     unresolvable_key,
 )
 from harness.run.devices import kind_of, unavailable
-from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
 from harness.run.programs import program_of
@@ -69,9 +69,9 @@ class Prober:
     """Runs probes with a resolver, a builder and a store.
 
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
-    `reporter` receives notes for the user. Runs happen in `sandbox`, and `rights` says what the user allows them beyond
-    it. `variables` is a hash of the user's variables that runs get. `memory` delays a run until it fits into memory
-    beside the others. `trees` are the folders that runs are given. `now` is the moment that "today" means.
+    `reporter` receives notes for the user. Runs happen in `sandbox`, on these `terms`. `memory` delays a run until it
+    fits into memory beside the others. `trees` are the folders that runs are given. `now` is the moment that "today"
+    means.
     """
 
     store: Store
@@ -79,13 +79,10 @@ class Prober:
     builder: Builder
     workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
-    pass_env: tuple[str, ...] = ()
-    capability: str = DEFAULT_CAPABILITY
+    terms: Terms = field(factory=Terms)
     invoked_from: Path = field(factory=Path.cwd)
     reporter: Reporter = SILENT
     sandbox: Sandbox | None = None
-    rights: str = ""
-    variables: str = ""
     now: datetime = field(factory=this_second)
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
@@ -350,8 +347,8 @@ class Prober:
             scratch_root=place.scratch,
             device=probe.combination.device,
             pycache_prefix=place.pycache,
-            pass_env=self.pass_env,
-            capability=self.capability,
+            pass_env=self.terms.pass_env,
+            capability=self.terms.capability,
             invoked_from=self.invoked_from,
             sandbox=self.sandbox,
             own=(self.workspace.root,),
@@ -399,10 +396,7 @@ class Prober:
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The key of a probe's observation with this lock on this machine."""
-        variables = self.variables
-        return probe_key(
-            probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights, variables=variables
-        )
+        return probe_key(probe, lock, self.gpus, self.terms)
 
     def _unrun(
         self,

@@ -109,7 +109,7 @@ class Guard:
             self._status_end, status_end = os.pipe()
             os.set_blocking(self._status_end, False)
             os.set_inheritable(status_end, True)
-            argv = [program, "--json-status-fd", str(status_end), *options, *argv]
+            argv = [program, "--json-status-fd", str(status_end), *_without_gone(options), *argv]
         told, self._tell = os.pipe()
         self._main = os.fork()
         if self._main == 0:
@@ -339,6 +339,15 @@ class Log:
                 data = data[os.write(self._file, data) :]
         except OSError as problem:
             self.error = problem.errno or 1
+
+
+def _without_gone(options: list[str]) -> list[str]:
+    """Leave out of bubblewrap's options to hide sockets that have gone since; it can't hide what does not exist."""
+    hides = ["--ro-bind", os.devnull]
+    gone = {
+        at for at in range(len(options) - 2) if options[at : at + 2] == hides and not os.path.lexists(options[at + 2])
+    }
+    return [word for at, word in enumerate(options) if not {at, at - 1, at - 2} & gone]
 
 
 def leave_keyring() -> None:

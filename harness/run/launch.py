@@ -268,11 +268,16 @@ def guard_request(
     return json.dumps(request).encode() + b"\n"
 
 
+# A module is compiled once, a script each time it is started.
+_IMPORT_GUARD = "import sys; sys.path.append(sys.argv[1]); import guard; guard.main()"
+
+
 @contextlib.contextmanager
 def started_guard(program: Path, env: Mapping[str, str]) -> Iterator[Any]:
     """Start a guard, which waits for its request; it ends every process that it started with the context."""
+    options = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
     guard: Any = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(program)],
+        [sys.executable, *options, "-c", _IMPORT_GUARD, str(program.parent)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -40,6 +40,13 @@ _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re
 _NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
 _NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
+# What task runners say of a task that the project does not have.
+_NO_TASK = re.compile(
+    r"^(?:make: \*\*\* |error: )?(?P<name>No rule to make target '[^'\n]*'|No targets specified and no makefile found"
+    r"|Justfile does not contain recipe [^\n]*|No justfile found|No idea what '[^'\n]+' is!"
+    r"|Can't find any collection named '[^'\n]+'!)",
+    re.MULTILINE,
+)
 _SYNTAX = re.compile(
     r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)\n(?:(?!\s*(?:E\s+)?File ")[^\n]*\n){0,4}?(?:E\s+)?'
     r"(?P<error>(?:Syntax|Indentation|Tab)Error: [^\n]*)"
@@ -160,6 +167,8 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
         return f"{found}: command not found; if a Python package provides it, add that with --with"
     if found := _last(_NO_TOOL, ran.tail):
         return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
+    if found := _last(_NO_TASK, ran.tail):
+        return found
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
         return f"no such file: {Path(found).name}"
     return _test_tool(ran, argv)

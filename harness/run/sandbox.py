@@ -29,6 +29,8 @@ _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
+# Sockets that stay: those of the services above, and that by which SSSD names users.
+_SOCKETS_KEPT = (*(f"{path}/" for path in _KEPT), "/var/lib/sss/pipes/nss")
 _EMPTIED = ("/home", "/root", "/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
 _SCRATCH = {Path("/tmp"): "tmp-in-sandbox", Path("/var/tmp"): "var-tmp-in-sandbox"}  # noqa: S108 - as above
 _SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/pip.conf", "/etc/netrc", "/etc/krb5.keytab")
@@ -37,7 +39,7 @@ _GPUS = ("nvidia*", "dri", "kfd", "dxg")
 # Settings of the kernel and of devices, which root may write even without capabilities.
 _SETTINGS = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr"))
 _HOMES = (Path("/home"), Path("/Users"))
-_OF_A_HOME = (".ssh", ".gnupg", ".netrc", ".bash_history", ".zsh_history")
+_OF_A_HOME = (".ssh", ".gnupg", ".netrc", ".git-credentials", ".profile", ".bashrc", ".zshrc", ".bash_history")
 
 
 class SandboxMode(enum.StrEnum):
@@ -159,6 +161,9 @@ def _homes() -> Iterator[str]:
     with contextlib.suppress(KeyError):
         yield pwd.getpwuid(os.getuid()).pw_dir
     with contextlib.suppress(OSError):
+        with contextlib.suppress(KeyError):
+            own = pwd.getpwuid(Path.cwd().stat().st_uid).pw_dir
+            yield own if Path.cwd().is_relative_to(own) else ""
         for folder in (Path.cwd(), *Path.cwd().parents):
             if folder.parent in _HOMES or any((folder / name).exists() for name in _OF_A_HOME):
                 yield str(folder)
@@ -174,8 +179,8 @@ def socket_files() -> list[Path]:
     except OSError:
         return []
     names = {words[-1] for row in rows if len(words := row.split(maxsplit=7)) == 8}
-    kept = tuple(f"{path}/" for path in _KEPT)
-    paths = {Path(os.path.realpath(name)) for name in names if name.startswith("/") and not name.startswith(kept)}
+    whole = (name for name in names if name.startswith("/") and not name.startswith(_SOCKETS_KEPT))
+    paths = {Path(os.path.realpath(name)) for name in whole}
     relative = [name for name in names if not name.startswith(("/", "@"))]
     paths |= {folder / name for folder in (_working_folders() if relative else ()) for name in relative}
     return sorted(path for path in paths if path.is_socket())

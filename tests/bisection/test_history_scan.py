@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import MESSAGE, SIGNED, repro_text
 
-from harness.bisection.history import HistoryStatus, RowState
+from harness.bisection.history import HistoryStatus
 from harness.bisection.history_scan import HistoryRange, make_history_plan, scanned
 from harness.events import SILENT
 from harness.model import Device, Verdict
@@ -50,20 +50,6 @@ def picture(history):
     return "".join(row.state.symbol for row in history.rows)
 
 
-TWO = [("1.1", "1.2", "1.4", "1.5"), ("1.7", "1.8", "1.9", "1.10")]
-
-
-def test_two_windows_are_found_and_asking_again_runs_nothing(scan):
-    history = scan("wavering", max_gap=3)
-    assert history.status is HistoryStatus.BROKEN
-    assert edges(history) == TWO
-    assert history.sentence.endswith("broken 1.2 to 1.4, good from 1.5; broken 1.8 to 1.9, good from 1.10.")
-    assert history.probes <= history.tried == 12
-    again = scan("wavering", max_gap=3)
-    assert (again.probes, again.known) == (0, history.probes)
-    assert (again.windows, again.rows, again.sentence) == (history.windows, history.rows, history.sentence)
-
-
 def test_runs_of_a_bisection_with_the_same_bad_release_count(scan, parts, interpreter):
     tool = f'[tool.harness.subjects.brittle]\nbad = "1.8"\n{SIGNED}'
     repro = parse_repro(repro_text("brittle", tool=tool), name="step")
@@ -80,17 +66,6 @@ def test_runs_of_a_bisection_with_the_same_bad_release_count(scan, parts, interp
     cached = {step.release for step in history.steps if step.cached}
     assert cached == {step.release for step in bisected.record.steps} >= {"1.1", "1.5", "1.6", "1.8"}
     assert history.probes == len({step.release for step in history.steps if not step.cached})
-
-
-def test_skips_at_the_edges_are_named_and_make_it_unsure(scan):
-    history = scan("edgy", max_gap=1)
-    assert history.status is HistoryStatus.UNSURE
-    (window,) = history.windows
-    assert (window.last_good, window.unsure_before, window.first_bad) == ("1.1", ("1.2",), "1.3")
-    assert (window.last_bad, window.unsure_after, window.fixed_in) == ("1.4", ("1.5",), "1.6")
-    skipped = {row.release: row.reason for row in history.rows if row.state is RowState.SKIP}
-    assert set(skipped) == {"1.2", "1.5"}
-    assert "No module named 'a_module_that_is_missing'" in skipped["1.2"]
 
 
 def test_releases_between_equal_verdicts_are_marked_as_not_run(scan):

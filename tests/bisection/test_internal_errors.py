@@ -41,7 +41,7 @@ def asked(harness, write_repro, monkeypatch):
 
 @pytest.mark.parametrize(("level", "known"), [(Level.PACKAGE, None), (Level.REGION, Level.PACKAGE)])
 def test_what_is_known_stands_and_the_answer_names_the_file_of_the_fault(asked, level, known):
-    ends = {"good": "1.0", "bad": "1.9", "depth": "region", "settings": Settings(lanes=1)}
+    ends = {"good": "1.5", "bad": "1.6", "depth": "region", "confirm": 1, "settings": Settings(lanes=1)}
     answer = harness.bisect("brittle", reporter=Faulty(level), **ends)
     assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
     assert answer.exit_code == 4
@@ -74,17 +74,27 @@ class FaultySearch:
             raise self.error
 
 
+ENDS = {"good": "1.0", "bad": "2.1"}
+
+
 @pytest.fixture
 def two_culprits(planted, monkeypatch):
     for name, value in planted.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(planted.folder)
-    write_project(planted.folder, suite_of("part07", "part19"))
-    ends = {"good": str(freeze(Path("old.txt"), release="1.0")), "bad": str(freeze(Path("new.txt"), release="2.1"))}
-    return {"run": "python -m unittest -q test_mine", "depth": "release", "settings": Settings(lanes=1), **ends}
+    write_project(planted.folder, suite_of("part07", "part09"))
+    names = ["part07", "part09"]
+    ends = {end: str(freeze(Path(f"{end}.txt"), release=release, names=names)) for end, release in ENDS.items()}
+    return {
+        "run": "python -m unittest -q test_mine",
+        "depth": "release",
+        "confirm": 1,
+        "settings": Settings(lanes=1),
+        **ends,
+    }
 
 
-@pytest.mark.parametrize(("faulty", "known"), [("part07", "part19"), ("part19", "part07")])
+@pytest.mark.parametrize(("faulty", "known"), [("part07", "part09"), ("part09", "part07")])
 def test_the_culprit_of_one_failure_stands_when_the_search_of_another_ends(two_culprits, faulty, known):
     answer = harness.bisect(reporter=FaultySearch(faulty, ValueError("unknown changes")), **two_culprits)
     assert [culprit.package for culprit in answer.culprits] == [known]

@@ -28,10 +28,14 @@ def asked(planted, question):
     return planted, question, planted("bisect", *question, *RUN).json
 
 
-def test_nothing_runs_and_the_answer_is_the_same(planted, question):
-    """Down to the lines."""
-    whole = ("bisect", *question, *RUN[:2], "--json")
-    first, again = planted(*whole).json, planted(*whole).json
+def test_nothing_runs_the_answer_is_the_same_and_it_is_the_newest(planted, question):
+    """Down to the lines; its report stays, and is written again if it is gone."""
+    whole = ("bisect", *question, *RUN[:2], "--confirm", "1", "--json")
+    first = planted(*whole).json
+    archive = Archive(Store(planted.folder / "results"))
+    (report,) = (planted.folder / "results/reports").glob("*.md")
+    before, (kept,) = report.stat().st_mtime_ns, archive.all()
+    again = planted(*whole).json
     assert first["probes"] > 0
     assert again["probes"] == again["culprit_probes"] == 0
     assert any("nothing was run" in note for note in again["notes"])
@@ -39,43 +43,32 @@ def test_nothing_runs_and_the_answer_is_the_same(planted, question):
     assert {key: value for key, value in again.items() if key not in changed} == {
         key: value for key, value in first.items() if key not in changed
     }
-
-
-def test_its_report_stays_and_it_is_the_newest_answer(asked):
-    planted, ends, _ = asked
-    archive = Archive(Store(planted.folder / "results"))
-    (report,) = (planted.folder / "results/reports").glob("*.md")
-    before, (kept,) = report.stat().st_mtime_ns, archive.all()
-    planted("bisect", *ends, *RUN)
     assert report.stat().st_mtime_ns == before
     assert archive.get().id == kept.id
     assert archive.get().kept > kept.kept
     report.unlink()
-    planted("bisect", *ends, *RUN)
+    planted(*whole)
     assert report.is_file()
 
 
-@pytest.mark.parametrize("change", ["test", "list", "option"])
-def test_it_is_searched_again_after_a_change(asked, change):
-    planted, ends, _ = asked
-    more = ()
-    if change == "test":
-        (planted.folder / "test_mine.py").write_text(suite_of("part07", "part08"), encoding="utf-8")
-    elif change == "list":
-        ends[1].write_text("part07==1.1\npart08==1.0\n", encoding="utf-8")
-    else:
-        more = ("--confidence", "0.9")
-    answer = planted("bisect", *ends, *RUN, *more).json
-    assert not any("nothing was run" in note for note in answer["notes"])
-    assert answer["status"] == "found"
+def test_it_is_searched_again_after_each_change(asked):
+    """Of an option, a test, a list and what was kept."""
+    planted, ends, answer = asked
 
+    def searched(*more):
+        again = planted("bisect", *ends, *RUN, *more).json
+        assert not any("nothing was run" in note for note in again["notes"])
+        assert again["status"] == "found"
 
-def test_a_lost_record_is_searched_again(asked):
-    planted, ends, first = asked
-    observation = first["failures"][0]["culprits"][0]["observations"][0]
+    searched("--confidence", "0.9")
+    observation = answer["failures"][0]["culprits"][0]["observations"][0]
     (record,) = (planted.folder / "results").rglob(f"{observation}.json")
     record.unlink()
-    assert not any("nothing was run" in note for note in planted("bisect", *ends, *RUN).json["notes"])
+    searched()
+    (planted.folder / "test_mine.py").write_text(suite_of("part07", "part08"), encoding="utf-8")
+    searched()
+    ends[1].write_text("part07==1.1\npart08==1.0\n", encoding="utf-8")
+    searched()
 
 
 def test_another_index_is_another_question(asked, tmp_path):

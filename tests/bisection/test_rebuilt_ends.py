@@ -162,7 +162,7 @@ def test_what_the_bad_end_needs_built_is_also_built_for_the_days_before(harness,
     house = Wheelhouse(tmp_path / "source-only")
     house.add_sdist("always", "1.0", files={"always.py": source("1.0")}, uploaded="2020-01-01T12:00:00Z")
     house.add("late", "1.0", files={"late.py": source("1.0")}, uploaded="2022-01-01T12:00:00Z")
-    house.add("late", "2.0", files={"late.py": source("2.0", broken="late is broken")}, uploaded="2024-01-01T12:00:00Z")
+    house.add("late", "2.0", files={"late.py": source("2.0", broken="late is broken")}, uploaded="2024-02-20T12:00:00Z")
     here = harness.with_environ(**house.environ)
     write_project(here.folder, suite_of("always", "late"), requires=["always", "late"])
     ended = here("bisect", "--bad", "2024-03-01", *RUN)

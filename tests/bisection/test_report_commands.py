@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from planted_upgrades import NAMES, freeze, suite_of, write_project
+from planted_upgrades import NAMES, TO_THE_RELEASE, freeze, suite_of, write_project
 from report_readers import reader  # noqa: F401 - a fixture
 
 
@@ -16,7 +16,7 @@ def test_every_command_of_a_projects_report_works(planted, parts_house, reader):
     """The reader has the files of the project besides."""
     folder = write_project(planted.folder, suite_of("part07"))
     old, new = ends_in(folder)
-    ended = planted("bisect", "--run", "python -m unittest -q test_mine", "--good", old, "--bad", new)
+    ended = planted("bisect", "--run", "python -m unittest -q test_mine", "--good", old, "--bad", new, *TO_THE_RELEASE)
     assert ended.code == 0, ended.stderr
     files = {name: (folder / name).read_text(encoding="utf-8") for name in ("mine.py", "test_mine.py")}
     runs = reader(planted("report").stdout, parts_house, **files)
@@ -34,7 +34,7 @@ def test_the_commands_find_the_modules_of_a_project_with_a_flat_layout(planted, 
         script.write("unittest.main()\n")
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
     old, new = ends_in(folder)
-    ended = planted("bisect", "--run", "python tests/check.py", "--good", old, "--bad", new)
+    ended = planted("bisect", "--run", "python tests/check.py", "--good", old, "--bad", new, *TO_THE_RELEASE)
     assert ended.code == 0, ended.stderr
     files = {name: (folder / name).read_text(encoding="utf-8") for name in ("mine.py", "tests/check.py")}
     runs = reader(planted("report").stdout, parts_house, **files)

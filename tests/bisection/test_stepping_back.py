@@ -93,9 +93,9 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     tag = f"cp{other.replace('.', '')}-none-any"
     house.add("early", "1.0", files={"early.py": source("1.0")}, tag=tag, uploaded="2018-01-01T12:00:00Z")
     broken = source("2.0", broken="early is broken")
-    house.add("early", "2.0", files={"early.py": broken}, uploaded="2023-06-01T12:00:00Z")
+    house.add("early", "2.0", files={"early.py": broken}, uploaded="2024-02-10T12:00:00Z")
     house.add("aged", "1.0", files={"aged.py": source("1.0")}, tag=tag, uploaded="2022-01-01T12:00:00Z")
-    house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
+    house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-02-20T12:00:00Z")
     here = harness.with_environ(**house.environ)
     write_project(here.folder, suite_of("aged", "early"), requires=["aged", "early"])
     answer = here("bisect", "--bad", "2024-03-01", *RUN).json

@@ -47,7 +47,7 @@ def test_releases_that_were_not_run_at_the_boundary_are_known():
     found = Boundary(Change("tools", "1.9.1", "2.1"), left_out=left_out, suspects=("2.1",))
     assert found.left_between == {"2.0.0": "yanked: wrong files", "2.0.1": "no files on the index"}
     assert found.untried == {}
-    assert found.constraint == "tools<2.1"
+    assert found.constraint == "tools<=1.9.1"
     assert Boundary(Change("tools", "1.9.1", None), left_out=left_out).untried == {}
 
 

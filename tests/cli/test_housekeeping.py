@@ -50,12 +50,6 @@ def test_doctor_lists_gpus_and_what_auto_selects(harness, tmp_path, house):
     assert "auto takes cuda for a repro that needs CUDA, cuda for any device, cpu for the CPU" in told
 
 
-def test_doctor_reports_cache_size_and_free_space(own):
-    (line,) = [line for line in own("doctor").stdout.splitlines() if line.split()[1] == "cache"]
-    assert "GiB free at" in line
-    assert "for 2 environments" in line
-
-
 def large(folder):
     """Make an environment take 20 MiB."""
     (folder / "large").write_bytes(b"x" * (20 * 2**20))
@@ -99,14 +93,13 @@ def test_doctor_reports_a_failed_check_and_continues(harness, tmp_path):
     assert "ok    gpu" in ended.stdout
 
 
-def test_a_dry_run_removes_nothing(own, tmp_path):
-    ended = own("clean", "--dry-run")
-    assert ended.stdout.startswith("would remove 2 environments")
-    assert len(environments(tmp_path)) == 2
-
-
-def test_long_unused_environments_are_removed(own, tmp_path):
+def test_long_unused_environments_are_counted_by_doctor_and_a_dry_run_and_removed(own, tmp_path):
+    (line,) = [line for line in own("doctor").stdout.splitlines() if line.split()[1] == "cache"]
+    assert "GiB free at" in line
+    assert "for 2 environments" in line
+    assert own("clean", "--dry-run").stdout.startswith("would remove 2 environments")
     before = environments(tmp_path)
+    assert len(before) == 2
     assert own("clean", "--older-than", "9").stdout.startswith("removed 1 environments")
     left = environments(tmp_path)
     assert len(left) == 1
@@ -116,15 +109,11 @@ def test_long_unused_environments_are_removed(own, tmp_path):
     assert environments(tmp_path) == []
 
 
-def test_built_wheels_are_removed_with_the_rest(own, tmp_path):
-    kept = tmp_path / "cache" / "built" / "left"
-    kept.mkdir(parents=True, exist_ok=True)
-    assert own("clean").code == 0
-    assert not kept.exists()
-
-
 def test_results_survive_a_clean_and_still_answer(own, tmp_path):
+    built = tmp_path / "cache" / "built" / "left"
+    built.mkdir(parents=True, exist_ok=True)
     assert own("clean").code == 0
+    assert not built.exists()
     assert environments(tmp_path) == []
     assert list((tmp_path / "cache" / "building").iterdir()) == []
     assert own("probe", "brittle_step", "--with", "brittle==1.1", "--json").json["attempt"] == 0
@@ -133,9 +122,10 @@ def test_results_survive_a_clean_and_still_answer(own, tmp_path):
     assert len(environments(tmp_path)) == 1
 
 
-def test_a_bisection_first_shows_the_download_size(own, tmp_path):
-    own = own.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"))
-    command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release"]
+def test_a_bisection_first_shows_the_download_size(harness, write_repro, tmp_path):
+    write_repro("brittle")
+    own = harness.with_environ(UV_CACHE_DIR=str(tmp_path / "uv"), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    command = ["bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release", "--confirm", "1"]
     told = "disk space for the first environment: 1 wheel of unknown size to download"
     assert told in own(*command).stderr
     assert told not in own(*command).stderr

@@ -69,20 +69,6 @@ def test_excluded_releases_are_reported(matrix, write_repro):
     assert "yanked: it deletes files" in page_of(matrix)
 
 
-def test_a_missing_python_skips_its_cells_and_the_others_run(matrix):
-    ended = matrix(TINY.replace('"1.6", "1.10"]', '"1.6"]') + '[[include]]\npackages.brittle = "1.5"\npython = "3.3"\n')
-    assert ended.code == 3
-    assert "skipped cells: no Python 3.3 on this machine" in ended.stderr
-    cells = record_of(matrix)["cells"]
-    assert [cell["verdict"] for cell in cells] == ["good", "bad", "skip"]
-    assert cells[2]["reason"] == "no Python 3.3 on this machine"
-
-
-def test_having_no_matching_python_is_a_mistake(matrix):
-    ended = matrix(TINY.replace("[axes.packages]", 'python = "3.3"\n[axes.packages]'))
-    assert (ended.code, "no Python 3.3 on this machine" in ended.stderr) == (2, True)
-
-
 def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
     text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
     matrix(text, "--as-of", "2023-09-15")
@@ -142,8 +128,3 @@ def test_a_table_for_a_readme_by_running_or_from_the_results(matrix):
     again = matrix(TINY, "--table", "--show")
     assert again.stdout == ended.stdout
     assert "cells to judge" not in again.stderr
-
-
-def test_a_table_is_the_only_thing_printed(matrix):
-    ended = matrix(TINY, "--table", "--json")
-    assert (ended.code, "give one of them" in ended.stderr) == (2, True)

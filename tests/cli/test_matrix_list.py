@@ -28,7 +28,9 @@ def listed(harness, tmp_path):
     def run(versions: str, *words: str, more: str = "", **environ: str):
         path = harness.folder / "small.toml"
         path.write_text(TEXT.format(versions=versions) + more, encoding="utf-8")
-        return harness("matrix", path, "--list", *words, **house.environ, HARNESS_CACHE_DIR=str(tmp_path), **environ)
+        return harness(
+            "matrix", path, "--list", *words, **house.environ, HARNESS_CACHE_DIR=str(tmp_path / "cache"), **environ
+        )
 
     return run
 

@@ -87,7 +87,7 @@ def test_an_index_out_of_reach_while_resolving(harness, write_repro, tmp_path):
 def test_a_cache_folder_that_cannot_be_created(harness, write_repro):
     cache = write_repro("brittle") / "cache"
     sentence, hint = refused(harness, ["bisect", "brittle"], code=6, HARNESS_CACHE_DIR=str(cache))
-    assert "can't create the cache folder " in sentence
+    assert "can't write to the cache folder " in sentence
     assert "HARNESS_CACHE_DIR" in hint
 
 

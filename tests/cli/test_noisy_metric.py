@@ -49,19 +49,8 @@ def rows(history):
 
 def test_a_history_repeats_each_release_until_its_metric_is_clear(harness, gauge):
     gauge(0.9)
-    asked = (
-        "history",
-        "gauge",
-        "--repro",
-        "gauge_step",
-        "--from",
-        "1.1",
-        "--to",
-        "1.4",
-        "--max-gap",
-        "1",
-        "--json",
-    )
+    words = ("gauge", "--repro", "gauge_step", "--from", "1.2", "--to", "1.3", "--max-gap", "1")
+    asked = ("history", *words, "--json")
     ended = harness(*asked)
     assert [(w["last_good"], w["first_bad"]) for w in ended.json["windows"]] == [("1.2", "1.3")], ended.stderr
     runs = Counter(step["release"] for step in ended.json["steps"])

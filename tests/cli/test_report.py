@@ -21,7 +21,7 @@ def answered(tmp_path_factory, house, uv_cache, cache):
     there = harness_in(tmp_path_factory.mktemp("answered"), house, uv_cache, cache)
     repro_in(there.folder, "brittle")
     with contextlib.chdir(there.folder):
-        return there.folder, there("bisect", "brittle", "--good", "1.4", "--bad", "1.7")
+        return there.folder, there("bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--confirm", "1")
 
 
 @pytest.fixture
@@ -37,13 +37,6 @@ def test_a_bisection_ends_with_both_reports(harness, bisected):
     assert all((harness.folder / path).with_suffix(end).stat().st_size > 1000 for end in (".md", ".html"))
 
 
-def test_json_of_a_bisection_stays_alone_on_stdout(harness, write_repro):
-    write_repro("brittle")
-    answer = harness("bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--json").json
-    assert answer["first_bad"] == "1.6"
-    assert len(list((harness.folder / "results" / "reports").iterdir())) == 2
-
-
 def test_the_newest_answer_is_shown_as_markdown(harness, bisected):
     ended = harness("report")
     assert ended.code == 0
@@ -56,15 +49,9 @@ def test_the_newest_answer_is_shown_as_markdown(harness, bisected):
 def test_an_answer_is_found_by_a_prefix_of_its_id(harness, bisected, write_repro):
     first = harness("report", "--format", "json").json["id"]
     write_repro("stale")
-    harness("bisect", "stale", "--depth", "release")
+    harness("bisect", "stale", "--depth", "release", "--confirm", "1")
     assert harness("report", "--format", "json").json["subject"] == "stale"
     assert harness("report", first[:6], "--format", "json").json["subject"] == "brittle"
-
-
-def test_a_report_is_written_to_a_file(harness, bisected):
-    ended = harness("report", "--format", "html", "--output", "out.html")
-    assert (ended.code, ended.stdout) == (0, "")
-    assert (harness.folder / "out.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_an_unknown_id_lists_the_known_ones(harness, bisected):
@@ -87,17 +74,6 @@ def test_no_report_identifies_this_machine(harness, bisected, answered, house):
         assert str(harness.folder) not in text
         assert str(house.root) not in text
         assert harness.environ["HARNESS_CACHE_DIR"] not in text
-
-
-def test_the_value_of_a_passed_variable_stays_secret(harness, write_repro):
-    body = "import os, brittle\nprint('got', os.environ['PLACE'])\nassert brittle.LOSS < 2, os.environ['PLACE']\n"
-    write_repro("brittle", body=body, tool="")
-    harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--pass-env", "PLACE", PLACE="an unlucky place")
-    for style in ("markdown", "html", "json"):
-        assert "an unlucky place" not in harness("report", "--format", style).stdout
-        assert "an unlucky place" not in harness("report", "--format", style, PLACE="an unlucky place").stdout
-    written = (harness.folder / "results" / "reports").iterdir()
-    assert not [path for path in written if "an unlucky place" in path.read_text(encoding="utf-8")]
 
 
 def test_the_two_commands_reproduce_both_sides(harness, bisected, tmp_path):

@@ -6,6 +6,7 @@ import base64
 import gzip
 import html
 import json
+import shlex
 import sys
 from urllib.parse import quote, quote_plus
 
@@ -62,17 +63,17 @@ def test_the_value_of_a_passed_variable_is_kept_nowhere(harness, write_repro):
 
 
 def test_reports_of_a_bisection_have_no_secret(harness, write_repro):
-    body = 'import os, brittle\nprint(os.environ["MY_LICENSE"])\nbrittle.step()\n'
-    write_repro("brittle", body=body)
+    body = 'import os, brittle\nprint(os.environ["MY_LICENSE"])\nassert brittle.LOSS < 2, os.environ["MY_LICENSE"]\n'
+    write_repro("brittle", body=body, tool="")
     words = ("bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--confirm", "1")
     words += ("--pass-env", "MY_LICENSE")
     with_address = ("--with", f"helper @ https://someone:{PASSWORD}@127.0.0.1:9/helper-1.0-py3-none-any.whl")
     found = harness(*words, MY_LICENSE=VALUE)
     assert found.code == 0, found.stderr
     refused = harness(*words, *with_address, MY_LICENSE=VALUE, UV_HTTP_RETRIES="0")
-    report = harness("report")
+    reports = [harness("report", "--format", style) for style in ("markdown", "html", "json")]
     for secret in ("c0ffee", PASSWORD):
-        assert_nowhere(harness, secret, found, refused, report)
+        assert_nowhere(harness, secret, found, refused, *reports)
 
 
 def test_a_password_in_a_requirement_is_kept_nowhere(harness, write_repro, tmp_path):
@@ -164,6 +165,8 @@ FORMS = {
     "html": html.escape,
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "hex": lambda text: text.encode().hex(),
+    "shell": shlex.quote,
+    "one line": lambda text: " ".join(text.split()),
 }
 
 
@@ -175,6 +178,13 @@ def test_a_secret_is_hidden_in_whatever_form_it_is_printed(form):
         for hidden in (hide_secrets(f"<{printed}>", secrets), redact(f"<{printed}>", Private(secrets))):
             assert "<secret>" in hidden
             assert len(hidden) < len("<{'a': \"'<secret>'\"}> and more"), hidden
+
+
+@pytest.mark.parametrize("end", ["", "…", "… (cut)"])
+def test_the_beginning_of_a_secret_that_was_cut_off_is_hidden(end):
+    secrets = passed_secrets({"MINE": "c0ffee-and-more"}, ["MINE"])
+    assert hide_secrets(f"it is c0ffee-and{end}", secrets) == f"it is <secret>{end}"
+    assert hide_secrets("it is c0ffee-and no secret", secrets) == "it is c0ffee-and no secret"
 
 
 def test_parts_of_a_secret_are_hidden():

@@ -40,12 +40,13 @@ class Planted:
             self.add("shop", version, files)
 
     def answer(self, *options: str, body: str = "import shop\n\nshop.run()\n", signed: str = SIGNED) -> Any:
-        """What the command says of it as JSON."""
+        """What the command says of it as JSON; it repeats runs only if `options` name a confidence."""
         folder = self.harness.folder / "repros"
         folder.mkdir(exist_ok=True)
         tool = signed + "\n[tool.harness.subjects.shop]\n"
         (folder / "shop_step.py").write_text(repro_text("shop", tool=tool, body=body), encoding="utf-8")
         chosen = options or ("--good", "1.0", "--bad", "1.1")
+        chosen += () if "--confidence" in chosen else ("--confirm", "1")
         return self.harness("bisect", "shop", "--repro", "shop_step", *chosen, "--json").json
 
     @property
@@ -56,9 +57,9 @@ class Planted:
 
 @pytest.fixture
 def plant(tmp_path: Path, harness: Harness) -> Planted:
-    """An empty index, and a cache of the harness of its own."""
+    """An empty index."""
     house = Wheelhouse(tmp_path / "planted")
-    return Planted(house, harness.with_environ(**house.environ, HARNESS_CACHE_DIR=str(tmp_path / "cache")))
+    return Planted(house, harness.with_environ(**house.environ))
 
 
 def levels(answer: Any) -> dict[str, Any]:

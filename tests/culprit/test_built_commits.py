@@ -9,6 +9,7 @@ import pytest
 from git_project import GitProject, new_project
 from planted import Planted, levels
 from support import SIGNED, Ended, repro_text
+from support import own_cache as cache  # noqa: F401 - a fixture
 
 # A build backend of the project itself (PEP 517), which "compiles" fast.c to fast.so.
 BACKEND = """

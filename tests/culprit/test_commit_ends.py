@@ -48,47 +48,11 @@ def answered(*given: Any, **more: Any) -> Any:
     return asked(*given, *ONCE, **more).json
 
 
-def test_from_a_tag_to_main(plant: Planted, project: GitProject) -> None:
-    guilty = project.git("rev-parse", "main~1")
-    answer = asked(plant, project, "--good", "v1.0", "--bad", "main").json
-    assert answer["status"] == "found"
-    assert (answer["last_good"], answer["first_bad"]) == (project.git("rev-parse", "main~2")[:10], guilty[:10])
-    commit = answer["culprit"][-1]["commits"][0]
-    assert (commit["sha"], commit["pull_request"]) == (guilty, 7)
-    assert answer["culprit"][-1]["proved"]
-    assert answer["probes"] <= 2 + 3 + 7  # the ends, the search, and repetitions of both sides
-    assert answer["as_of"].startswith("2024-01-01")  # the release came after the commits
-    report = next((plant.harness.folder / "results" / "reports").glob("*.md")).read_text(encoding="utf-8")
-    assert guilty[:10] in report
-    assert project.git("status", "--porcelain") == ""
-
-
 def test_hashes_and_no_good_end(plant: Planted, project: GitProject) -> None:
     """Without --good the good end is the newest release before the bad commit."""
     guilty = project.git("rev-parse", "main~1")
     answer = answered(plant, project, "--bad", guilty[:9])
     assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
-
-
-def test_the_commit_of_a_fix(plant: Planted, project: GitProject) -> None:
-    bad = project.git("rev-parse", "main")
-    project.commit("Talk", {"shop/helper.py": "x = 2\n"})
-    fix = project.commit("Fix the step", {"shop/step.py": STEP.format(9)})
-    project.commit("Talk more", {"shop/helper.py": "x = 3\n"})
-    answer = answered(plant, project, "--find-fix", "--bad", bad, "--good", "main")
-    assert (answer["status"], answer["first_good"]) == ("fixed", fix[:10])
-
-
-@pytest.mark.parametrize(
-    ("ends", "status"),
-    [
-        (("--good", "v1.0", "--bad", "main~2"), "no-failure"),
-        (("--good", "main~1", "--bad", "main"), "not-a-regression"),
-    ],
-)
-def test_ends_without_a_difference(plant: Planted, project: GitProject, ends: tuple[str, ...], status: str) -> None:
-    ended = asked(plant, project, *ends, *ONCE)
-    assert (ended.json["status"], ended.code) == (status, 1)
 
 
 def test_what_a_newer_commit_needs_is_installed(plant: Planted, project: GitProject) -> None:
@@ -123,8 +87,6 @@ def test_each_commit_runs_with_the_packages_of_its_day(plant: Planted, project: 
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
-        (("--good", "v1.0", "--bad", "nowhere"), "nowhere"),
-        (("--good", "main", "--bad", "v1.0"), "newer"),
         (("--good", "main", "--bad", "main"), "nothing between"),
         (("--good", "2024-01-01", "--bad", "main"), "day"),
     ],
@@ -134,13 +96,6 @@ def test_mistakes_give_one_sentence(plant: Planted, project: GitProject, ends: t
     assert ended.code == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_a_revision_needs_a_repository(plant: Planted, project: GitProject) -> None:
-    asked(plant, project)
-    ended = plant.harness("bisect", "shop", "--repro", "shop_step", "--good", "1.0", "--bad", "main")
-    assert ended.code == 2
-    assert "--git" in ended.stderr
 
 
 def test_the_repository_in_the_metadata_is_used(plant: Planted, project: GitProject) -> None:

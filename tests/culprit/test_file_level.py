@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from planted import BROKEN, Raw, levels, proved
+from support import own_cache as cache  # noqa: F401 - a fixture
 
 RUN = "from shop import core\n\ndef run():\n    core.work()\n"
 NOISE_BEFORE = {f"shop/noise{n}.py": f"VALUE = {n}\n" for n in range(4)}

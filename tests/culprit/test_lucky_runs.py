@@ -41,6 +41,6 @@ def test_a_release_of_a_dependency_is_not_named_for_two_lucky_passes(plant: Plan
     code = {"shop.py": "import tool\n\ndef run():\n    return tool.run()\n"}
     plant.add("shop", "1.0", code, ("tool==1.0",))
     plant.add("shop", "1.1", code, ("tool==1.4",))
-    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "package")
+    answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "package", "--confidence", "0.99")
     named = [change for finding in answer["culprit"] or () for change in finding["packages"]]
     assert named in ([], ["tool 1.0 -> 1.1"], ["tool 1.0 -> 1.4"]), answer["sentence"]

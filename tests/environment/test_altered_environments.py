@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from support import repro_text
+from support import make_parts, repro_text
 
-from harness.environment import Environment, watched_environment
+from harness.environment import Environment, PipSettings, watched_environment
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
@@ -49,6 +49,18 @@ FAULTS = {
     "pyvenv.cfg": (SETTINGS, "pyvenv.cfg"),
     "the mode": (MODE, "helper.py"),
 }
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """The cache of these tests: what one of them damages, the next finds whole."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def apart(tmp_path, house, uv_cache, interpreter):
+    """The same parts, but with an empty cache, in which nothing was compiled or built again."""
+    return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
 
 
 def asked(parts, body, *requirements):
@@ -111,31 +123,31 @@ with open(target, {mode!r}) as file:
 
 @pytest.mark.parametrize("mode", ["r+b", "wb"])
 @pytest.mark.parametrize("was_compiled", [False, True])
-def test_bytecode_written_by_a_run_is_never_used_by_another(parts, mode, was_compiled):
+def test_bytecode_written_by_a_run_is_never_used_by_another(apart, mode, was_compiled):
     """Its header matches the source, so that only its origin distinguishes it from the right bytecode."""
     if was_compiled:
-        assert run(parts, "import helper\n").altered == ()
+        assert run(apart, "import helper\n").altered == ()
     poison = POISON.format(target="helper.__cached__", source="helper.__file__", mode=mode)
-    seen = run(parts, poison)
+    seen = run(apart, poison)
     assert seen.outcome is Outcome.COMPLETED
     assert [name for name in seen.altered if "bytecode" in name] == seen_as(seen, was_compiled)
     right = "import helper\nassert helper.NUMBER == 1, helper.NUMBER\n"
-    assert run(parts, right).outcome is Outcome.COMPLETED
-    assert run(parts, right, "helper==1.0", "brittle==1.2").outcome is Outcome.COMPLETED
+    assert run(apart, right).outcome is Outcome.COMPLETED
+    assert run(apart, right, "helper==1.0", "brittle==1.2").outcome is Outcome.COMPLETED
 
 
 def seen_as(seen, was_compiled):
     return list(seen.altered) if was_compiled and seen.altered else []
 
 
-def test_bytecode_of_the_standard_library_is_not_poisoned(parts):
+def test_bytecode_of_the_standard_library_is_not_poisoned(apart):
     poison = POISON.format(
         target="importlib.util.cache_from_source(sys.modules['textwrap'].__file__)",
         source="sys.modules['textwrap'].__file__",
         mode="wb",
     ).replace("import helper,", "import textwrap, helper,")
-    assert run(parts, poison).outcome is Outcome.COMPLETED
-    assert run(parts, "import textwrap\nassert textwrap.fill('x') == 'x'\n").outcome is Outcome.COMPLETED
+    assert run(apart, poison).outcome is Outcome.COMPLETED
+    assert run(apart, "import textwrap\nassert textwrap.fill('x') == 'x'\n").outcome is Outcome.COMPLETED
 
 
 def without_settings(folder):
@@ -185,23 +197,23 @@ def test_a_run_that_contradicts_its_lock_is_repeated_then_skipped(parts):
     assert parts.store.get(seen.key) is None
 
 
-def test_a_run_beside_one_that_alters_files_is_repeated_alone(parts):
+def test_a_run_beside_one_that_alters_files_is_repeated_alone(apart):
     """Two environments share `helper`, and the other one changes it during this run."""
-    mine, other = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
-    with watched_environment(parts.builder, mine) as first:
-        with watched_environment(parts.builder, other) as second:
+    mine, other = environment(apart), environment(apart, "helper==1.0", "brittle==1.2")
+    with watched_environment(apart.builder, mine) as first:
+        with watched_environment(apart.builder, other) as second:
             with (site_packages(second.environment.folder) / "helper.py").open("a") as file:
                 file.write("NUMBER = 7\n")
             assert second.altered()
         assert first.altered()
-    with watched_environment(parts.builder, mine, apart=True) as alone:
+    with watched_environment(apart.builder, mine, apart=True) as alone:
         packages = site_packages(alone.environment.folder)
         assert (packages / "helper.py").read_text() == "NUMBER = 1\n"
         assert (packages / "helper.py").stat().st_nlink == 1
         with (packages / "helper.py").open("a") as file:
             file.write("NUMBER = 7\n")
         assert alone.altered()
-    assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
+    assert (site_packages(environment(apart).folder) / "helper.py").read_text() == "NUMBER = 1\n"
 
 
 def test_a_damaged_environment_in_use_is_not_waited_for(parts):
@@ -213,29 +225,29 @@ def test_a_damaged_environment_in_use_is_not_waited_for(parts):
             assert beside.environment.python.exists()
 
 
-def test_environments_share_no_file_with_the_cache_of_uv(parts, uv_cache):
-    mine = environment(parts)
+def test_environments_share_no_file_with_the_cache_of_uv(apart, uv_cache):
+    mine = environment(apart)
     of_uv = {path.lstat().st_ino for path in uv_cache.rglob("*") if path.is_file()}
     assert not of_uv & {path.lstat().st_ino for path in mine.folder.rglob("*") if path.is_file()}
 
 
-def test_a_wheel_changed_in_the_cache_of_uv_is_fetched_again(parts, tmp_path):
+def test_a_wheel_changed_in_the_cache_of_uv_is_fetched_again(apart, tmp_path):
     """For example by a plain `uv venv` with hard links."""
-    uv = evolve(parts.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
-    parts = evolve(parts, builder=evolve(parts.builder, uv=uv))
-    lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("helper==1.0",))).lock
+    uv = evolve(apart.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
+    apart = evolve(apart, builder=evolve(apart.builder, uv=uv))
+    lock = apart.resolver.resolve(Combination(apart.resolver.interpreter.version, ("helper==1.0",))).lock
     (tmp_path / "lock.txt").write_text(lock.as_requirements())
-    install = ("pip", "install", "--target", tmp_path / "by hand", "--python", parts.resolver.interpreter.path)
+    install = ("pip", "install", "--target", tmp_path / "by hand", "--python", apart.resolver.interpreter.path)
     assert uv.call(*install, "--requirements", tmp_path / "lock.txt", cwd=tmp_path).returncode == 0
     changed = list((tmp_path / "uv").rglob("helper.py"))
     assert changed
     for path in changed:
         path.write_text("NUMBER = 7\n")
-    assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
+    assert (site_packages(environment(apart).folder) / "helper.py").read_text() == "NUMBER = 1\n"
 
 
-def test_environments_share_one_copy_of_a_wheel(parts):
-    first, second = environment(parts), environment(parts, "helper==1.0", "brittle==1.2")
+def test_environments_share_one_copy_of_a_wheel(apart):
+    first, second = environment(apart), environment(apart, "helper==1.0", "brittle==1.2")
     inodes = {(site_packages(one.folder) / "helper.py").stat().st_ino for one in (first, second)}
     assert len(inodes) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 import threading
 import time
@@ -50,14 +51,28 @@ FILE_FAULTS = (
 )
 
 
-@pytest.fixture
-def index(tmp_path):
-    house = Wheelhouse(tmp_path / "served")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """One server for all these tests."""
+    house = Wheelhouse(tmp_path_factory.mktemp("served"))
     house.add("subject", "1.0", requires=("needed",), files={"subject.py": step_source(0, broken=False)})
     house.add("needed", "1.0", files={"needed.py": f"TEXT = {'x' * 4000!r}\n"})
     house.add("needed", "2.0", files={"needed.py": f"TEXT = {'y' * 4000!r}\n"})
     with FaultyIndex(house).served() as served:
         yield served
+
+
+@pytest.fixture
+def index(served):
+    """The server without a fault."""
+    served.well()
+    return served
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A cache whose environment the first test builds; it has no page of the index."""
+    return tmp_path_factory.mktemp("built")
 
 
 @pytest.fixture
@@ -70,7 +85,7 @@ def probe(harness, write_repro, index, tmp_path):
         HARNESS_CACHE_DIR=str(tmp_path / "cache"),
         UV_HTTP_RETRIES="0",
     )
-    return lambda *words: own("probe", path, "--with", "subject==1.0", *words)
+    return lambda *words, **environ: own("probe", path, "--with", "subject==1.0", *words, **environ)
 
 
 def kept(harness):
@@ -82,9 +97,10 @@ def kept(harness):
 
 
 @pytest.mark.parametrize("fault", PAGE_FAULTS)
-def test_a_wrong_page_gives_no_answer_about_releases(harness, probe, index, fault):
+def test_a_wrong_page_gives_no_answer_about_releases(harness, probe, index, built, fault):
+    shutil.rmtree(built / "index", ignore_errors=True)
     index.pages = fault
-    ended = probe()
+    ended = probe(HARNESS_CACHE_DIR=str(built))
     assert ended.code in (3, 5), (ended.stdout, ended.stderr)
     assert kept(harness) == ([], [])
     assert "Traceback" not in ended.stderr
@@ -93,7 +109,7 @@ def test_a_wrong_page_gives_no_answer_about_releases(harness, probe, index, faul
         assert "refuses access" in ended.stderr
         assert fault in ended.stderr
     index.well()
-    ended = probe()
+    ended = probe(HARNESS_CACHE_DIR=str(built))
     assert ended.code == 0, (ended.stdout, ended.stderr)
     assert kept(harness) == (["completed"], [])
 

@@ -25,6 +25,7 @@ from harness.model.repro import parse_repro
 from harness.probing import probe_key
 from harness.probing.bundle import absorb
 from harness.probing.job import ProbeJob
+from harness.probing.probe import Terms
 from harness.run.devices import Gpu
 
 HOUSE = Path(harness.__file__).parent
@@ -164,7 +165,7 @@ def test_a_hanging_repro_is_stopped_and_recorded(parts, tmp_path):
 def test_an_interrupted_run_leaves_nothing_running_and_can_resume(parts, tmp_path):
     bundle, gate = tmp_path / "carry", tmp_path / "gate"
     gate.mkdir()
-    parts = evolve(parts, prober=evolve(parts.prober, pass_env=("GATE",)))
+    parts = evolve(parts, prober=evolve(parts.prober, terms=Terms(pass_env=("GATE",))))
     pack(parts, bundle, asked(parts, "1.2", body=GATED), asked(parts, "1.6", body=GATED))
     process = start_there(bundle, GATE=str(gate))
     until = time.monotonic() + 120
@@ -174,7 +175,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_can_resume(parts, tmp_pat
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    assert not processes_below(tmp_path / "harness_cache_dir")
+    assert not processes_below(tmp_path)
     (gate / "open").touch()
     ended = run_there(bundle, GATE=str(gate))
     assert (ended.code, "1 of 2  brittle 1.2: already run" in ended.stdout) == (0, True)
@@ -232,7 +233,7 @@ def test_a_gpu_observation_is_stored_under_the_name_of_its_gpu(parts, tmp_path):
     assert run_there(tmp_path / "carry", PATH=f"{smi.parent}:{os.environ['PATH']}").code == 0
     (one,) = taken(tmp_path / "carry", parts)
     gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
-    assert one.observation.key == probe_key(wanted, one.observation.lock, gpus=gpus, capability="8.6")
+    assert one.observation.key == probe_key(wanted, one.observation.lock, gpus, Terms(capability="8.6"))
     assert one.judgement.verdict is Verdict.GOOD
 
 
@@ -259,7 +260,7 @@ def test_the_repro_sees_its_parameters_but_no_secrets_and_no_network(parts, tmp_
 
 def test_the_value_of_a_passed_variable_stays_on_that_machine(parts, tmp_path):
     leak = 'import os\nprint(os.environ["MY_LICENSE"])\nraise RuntimeError(os.environ["MY_LICENSE"])\n'
-    let_through = evolve(parts, prober=evolve(parts.prober, pass_env=("MY_LICENSE",)))
+    let_through = evolve(parts, prober=evolve(parts.prober, terms=Terms(pass_env=("MY_LICENSE",))))
     carry = tmp_path / "carry"
     (job,) = pack(let_through, carry, asked(parts, "1.2", body=leak)).jobs
     assert run_there(carry, MY_LICENSE='c0ffee "quoted"').code == 0

@@ -166,7 +166,7 @@ def test_a_command_is_not_forked(parts, bad):
 def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
     source = repro_text("brittle", body="import threads_at_import\nimport brittle\nbrittle.step()\n")
     repro = parse_repro(source, name="threads")
-    folder = parts.workspace.root / "threads"
+    folder = parts.store.root / "threads"
     folder.mkdir(parents=True)
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     (folder / "threads_at_import.py").write_text(thread, encoding="utf-8")
@@ -185,7 +185,7 @@ def test_no_process_is_left(parts, bad):
 def imports_first(parts, probe, source, call=""):
     """The probe with a script that imports a module with this source, which no candidate changes."""
     body = f"import held\nimport brittle\n{call}\nbrittle.step()\n"
-    folder = parts.workspace.root / "imported-first"
+    folder = parts.store.root / "imported-first"
     folder.mkdir(parents=True)
     (folder / "held.py").write_text(source, encoding="utf-8")
     repro = parse_repro(repro_text("brittle", body=body), name="step")

@@ -22,12 +22,14 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, tmp_path):
-    """Opens a page and gives it, with what its console said and what it asked for."""
+    """Opens a page and gives it, with what its console said and what it asked for; it is closed after the test."""
+    pages = []
 
     def opening(text: str, *, fragment: str = "", **options):
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
         opened = browser.new_page(**options)
+        pages.append(opened)
         said = []
         opened.on("console", lambda message: said.append(message.text))
         opened.on("pageerror", lambda error: said.append(str(error)))
@@ -36,4 +38,6 @@ def open_page(browser, tmp_path):
         said.remove(path.as_uri())
         return opened, said
 
-    return opening
+    yield opening
+    for opened in pages:
+        opened.close()

@@ -97,22 +97,9 @@ def content(made):
 
 
 @pytest.fixture
-def page(browser, content, tmp_path):
+def page(open_page, content):
     """Open the page of a history; also return console messages and requests."""
-
-    def opening(history=HISTORY, **options):
-        path = tmp_path / "history.html"
-        path.write_text(content(history).html(), "utf-8")
-        opened = browser.new_page(**options)
-        said = []
-        opened.on("console", lambda message: said.append(message.text))
-        opened.on("pageerror", lambda error: said.append(str(error)))
-        opened.on("request", lambda request: said.append(request.url))
-        opened.goto(path.as_uri())
-        said.remove(path.as_uri())
-        return opened, said
-
-    return opening
+    return lambda history=HISTORY, **options: open_page(content(history).html(), **options)
 
 
 def test_markdown_has_windows_picture_and_reasons(content):

@@ -19,9 +19,10 @@ from typing import Any
 
 import cattrs
 from attrs import field, frozen
+from command_server import CommandServer
 from git_project import GitProject, new_project
 from jsonschema import Draft202012Validator
-from support import Ended, Harness
+from support import Ended, outer_environ
 from wheelhouse import Wheel, Wheelhouse
 
 from harness.bisection import showing
@@ -34,6 +35,7 @@ FOLDER = Path(__file__).parent
 _JSON = "bisect", "history", "probe", "matrix", "nightly"
 _MARK = re.compile(r"<(folder|index|links|good|bad|repository:[\w-]+|day-\d+)>")
 _LIMIT_S = 300
+_SERVER = CommandServer()
 _SCHEMA = Draft202012Validator(json.loads(Path(showing.__file__).with_name("answer.schema.json").read_text("utf-8")))
 
 
@@ -276,12 +278,8 @@ class Stage:
     def run(self, words: list[str], environ: Mapping[str, str]) -> Ended:
         """Run one command of the harness to its end, as a process."""
         own = {name: self.filled_in(value) for name, value in environ.items()}
-        process = Harness(self.folder, {**self.environ, **own}).start(*words)
-        try:
-            stdout, stderr = process.communicate(timeout=_LIMIT_S)
-        finally:
-            process.kill()
-        return Ended(process.returncode, stdout, stderr)
+        environ = {**outer_environ(), **self.environ, **own}
+        return Ended(*_SERVER.run(words, environ, self.folder, _LIMIT_S))
 
     def _answer(self, words: list[str], ended: Ended) -> Any:
         """What a command printed as JSON, else the answer that it has kept; raises `ValidationError`."""

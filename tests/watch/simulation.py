@@ -87,9 +87,9 @@ class Nights:
 
 
 @pytest.fixture
-def nights(tmp_path, uv_cache, monkeypatch) -> Nights:
+def nights(tmp_path, uv_cache, cache, monkeypatch) -> Nights:
     """An app that works with its helper, both out since long."""
-    folder, cache = tmp_path / "here", tmp_path / "cache"
+    folder = tmp_path / "here"
     (folder / "repros").mkdir(parents=True)
     (folder / "repros" / "step.py").write_text(REPRO.format(message=MESSAGE), encoding="utf-8")
     monkeypatch.chdir(folder)

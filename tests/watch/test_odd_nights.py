@@ -8,6 +8,7 @@ import signal
 import time
 
 from simulation import BROKEN
+from support import own_cache as cache  # noqa: F401 - a fixture
 
 from harness.store import Store
 

@@ -61,7 +61,7 @@ class Diary:
 @pytest.fixture
 def small(nights, tmp_path, uv_cache, interpreter):
     """Run a night of cells by their numbers, under a budget of one minute."""
-    parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
+    parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter, cache=nights.cache)
     history, pool = [], Lanes(1)
 
     def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):

@@ -7,6 +7,7 @@ import gzip
 import pytest
 from attrs import define, evolve, field
 from support import SIGNED, repro_text
+from support import own_cache as cache  # noqa: F401 - a fixture
 
 from harness.errors import NoWorkers, UserMistake
 from harness.events import SILENT

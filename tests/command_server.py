@@ -1,0 +1,93 @@
+"""Runs commands of the harness in processes forked from one that has imported it, which saves importing it each time.
+
+As a script it is that process: a line of JSON on stdin is a command, a line on stdout its exit code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+# What commands import late: most of them need it here.
+LATE = ("harness.api", "harness.bisection.evidence", "pypi_simple.html", "requests")
+
+
+class CommandServer:
+    """Starts the process for the first command, and ends it with this one."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, words: list[str], environ: Mapping[str, str], folder: Path, limit_s: float) -> tuple[int, str, str]:
+        """Run a command in a folder to its end; return its exit code, stdout and stderr.
+
+        Raises `TimeoutError` after `limit_s` seconds; the command is ended then.
+        """
+        outputs = [folder.with_name(f"{folder.name}.{name}") for name in ("out", "err")]
+        request = {"words": words, "environ": dict(environ), "folder": str(folder), "outputs": [*map(str, outputs)]}
+        process = self._process = self._process or _started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        if not select.select([process.stdout], [], [], limit_s)[0]:
+            self._process = None
+            os.killpg(process.pid, signal.SIGKILL)
+            raise TimeoutError(f"{words} ran for more than {limit_s} s")
+        code = int(process.stdout.readline())
+        return (code, *(path.read_text("utf-8") for path in outputs))
+
+
+def _started() -> subprocess.Popen[bytes]:
+    words = [sys.executable, __file__]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    atexit.register(process.kill)
+    return process
+
+
+def _serve() -> None:
+    commands = pkgutil.iter_modules([str(ROOT / "harness" / "cli")])
+    for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
+        importlib.import_module(module)
+    sys.path.remove(str(Path(__file__).parent))
+    gc.freeze()  # else each fork looks through all of it for garbage when it ends
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            _run(**json.loads(line))
+        _, status = os.waitpid(pid, 0)
+        with contextlib.suppress(BrokenPipeError):
+            print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[str]) -> None:
+    """Be the command until this process ends."""
+    from harness.cli import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    for number, path in enumerate([os.devnull, *outputs]):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    sys.argv[:] = ["harness", *words]
+    main()
+
+
+if __name__ == "__main__":
+    _serve()
