@@ -71,11 +71,11 @@ class _Advancing:
         for besides in dict.fromkeys(closed - core for closed in closures):
             if self.search.is_late:
                 return self._late()
-            proof = self._tried(besides)
+            proof = self.tried(besides)
             if proof.is_expected and not proof.holds:
                 too_much = besides
                 break
-            done = self._shown(proof, besides) if proof.holds else None
+            done = self.shown(proof, besides) if proof.holds else None
             if done is not None:
                 return done
         return self._found(too_much) or self._not_shown(too_much)
@@ -95,11 +95,11 @@ class _Advancing:
             if not proof.holds:
                 self._fail(proof)
                 break
-            if (done := self._shown(proof, besides)) is not None:
+            if (done := self.shown(proof, besides)) is not None:
                 return done
         return None
 
-    def _tried(self, besides: Candidate) -> Proof:
+    def tried(self, besides: Candidate) -> Proof:
         """The proof with these other units advanced, unless a warm run of it disagrees."""
         self.runs += 1
         proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides)), besides)
@@ -112,7 +112,7 @@ class _Advancing:
         probe = self.search.advanced(besides | self.core)
         return Claim(_sentence_forth(self.search, self.core, besides), probe, self.search.sides.after.verdict)
 
-    def _shown(self, proof: Proof, besides: Candidate) -> Advanced | None:
+    def shown(self, proof: Proof, besides: Candidate) -> Advanced | None:
         """The result with a proof that holds; None if the other units make the difference without the culprit, too."""
         search, trials = self.search, self.search.trials
         if not any(_may_be_it(search, unit) for unit in besides):
@@ -146,7 +146,7 @@ class _Advancing:
         search = self.search
         proof = self.failed or Proof("", search.sides.after.verdict, Verdict.SKIP, "not tried")
         if along and not search.is_late:
-            done = self._shown(proof, along)
+            done = self.shown(proof, along)
             if done is not None:
                 return done
             proof = self.failed or proof
@@ -179,8 +179,10 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    proof = counted_besides(search.trials.proof_if_likely(advance(search, core)), besides)
-    return Advanced(proof, besides, 1) if proof.holds else None
+    advancing = _Advancing(search, core)
+    proof = advancing.tried(besides)
+    shown = advancing.shown(proof, besides) if proof.holds else None
+    return shown if shown is not None and shown.instead is None else None
 
 
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:
