@@ -355,7 +355,8 @@ class PackageQuestion:
             return _unsure(group, "no package can be downgraded")
         log = ""
         if not group.exceptions:
-            run = search.observe("the failing tests again, at the bad end", bad.itself(search.repro))
+            what = "the failing tests" if group.tests else "the command"
+            run = search.observe(f"{what} again, at the bad end", bad.itself(search.repro))
             log = self.ends.observer.prober.store.log(run)
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
         search = evolve(search, order=sorted(order, key=lambda name: name not in known))
