@@ -99,13 +99,13 @@ class PackageSearch:
         return run if self.judge(run).verdict is Verdict.GOOD else None
 
     def held_back(self) -> dict[str, str | None] | None:
-        """Return the fewest packages that must be held back for the tests to pass, each with its version.
+        """Return the fewest packages that must be held back for the failure to go, each with its version.
 
         None if holding back all of them is not enough.
         """
         if not self.held and len(self.good.lock.diff(self.bad.lock)) == 1:  # both ends have run
             return {name: change.before for name, change in self.units.items()}
-        sentence = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
+        sentence = f"{counted(len(self.order), 'package')} changed: which must be held back?"
         observer = self.observer
         trials = Trials(
             self.bad.scope,

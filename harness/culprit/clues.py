@@ -18,6 +18,7 @@ from attrs import field, frozen
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
+from harness.culprit.mentions import names_of
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.model import Observation, RaisedException, StackFrame, Trace, Verdict
@@ -117,7 +118,8 @@ class Clues:
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
         spoken_of = _rarity(edits, _words_of(self.sides))
-        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of, self._extra_calls(edits))
+        named = edits.defining(names_of(failure_of(self.sides)))
+        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of, self._extra_calls(edits), named)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def _extra_calls(self, edits: Edits) -> dict[tuple[str, str], float]:
@@ -167,6 +169,7 @@ class _Scale:
     asked_for: frozenset[str]
     spoken_of: Mapping[Unit, float]
     extra_calls: Mapping[tuple[str, str], float]
+    named: frozenset[Unit]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -177,7 +180,7 @@ class _Scale:
         if weight > _NEVER_CALLED:
             weight *= 1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
-        if self.clues.pointers.point_to(self.edits, unit):
+        if unit in self.named or self.clues.pointers.point_to(self.edits, unit):
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR

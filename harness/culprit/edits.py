@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.regions import FileDifference, lines_of
+from harness.culprit.regions import FileDifference, defines, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
 from harness.model.culprit import Region
@@ -112,6 +112,17 @@ class Edits:
         """The identifiers and keywords in the lines of a region, of both sides."""
         before, after = self.lines(unit)
         return frozenset(_WORD.findall("".join((*before, *after))))
+
+    def defining(self, names: Collection[str]) -> frozenset[Unit]:
+        """The regions that define one of these names on one side only."""
+        return frozenset(
+            f"{path}#{number}"
+            for path, difference in self.differences.items()
+            for name in names
+            if name in difference.before or name in difference.after
+            for number, (older, newer) in enumerate(difference.texts)
+            if defines(older, name) is not defines(newer, name)
+        )
 
     def function(self, unit: Unit) -> str:
         """The qualified name of the definition around a region; "" for module level or a whole file."""
