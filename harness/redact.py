@@ -134,7 +134,7 @@ def _without(literal: str, label: str, text: str) -> str:
     """Replace a text in all its forms: as it is, quoted by Python, JSON or a shell, once or more, or in an address."""
     if literal.isascii() and literal.isalnum():
         text = text.replace(literal, label)
-    else:
+    elif _longest_word(literal) in text:  # no form changes letters; a pattern takes a hundred times as long
         text = _forms(literal).sub(lambda _: label, text)
     return _without_begun(literal, label, text)
 
@@ -150,6 +150,11 @@ def _without_begun(literal: str, label: str, text: str) -> str:
             text = f"{text[:at]}{label}{text[end:]}"
         at = text.find(begin, at + 1)
     return text
+
+
+@lru_cache(maxsize=1024)
+def _longest_word(literal: str) -> str:
+    return max(re.findall(r"[A-Za-z0-9]+", literal), key=len, default="")
 
 
 @lru_cache(maxsize=1024)

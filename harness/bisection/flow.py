@@ -149,6 +149,7 @@ class PackageQuestion:
             depth=self.question.depth.value,
             typed=self.question.typed,
         )
+        moment = (f"today was {bad.as_of:%Y-%m-%d %H:%M} UTC",) if bad.end.is_today and status.is_change else ()
         return Answer(
             record,
             status,
@@ -157,7 +158,7 @@ class PackageQuestion:
             verified_by=self.verified_by,
             comparison=evolve(self.compared, not_kept=ends.not_kept),
             advice=advice,
-            notes=tuple(dict.fromkeys((*ends.notes, *self.notes))),
+            notes=tuple(dict.fromkeys((*ends.notes, *self.notes, *moment))),
             effort=Effort(ends.observer.tally.ran_now),
         )
 

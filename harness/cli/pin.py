@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +17,17 @@ from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
+from harness.question.project import find_project
+from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
-from harness.report.commands import constraints_text, install_command, required_names
+from harness.report.commands import constraints_text, exact_pins, install_commands, required_names
 from harness.settings import Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.question.commands import ChosenProject
 
 
@@ -48,6 +51,7 @@ class Pinned:
 @click.argument("repro", required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--good", metavar="DAY", help="A day on which it worked [default: steps back].")
+@click.option("--bad", metavar="DAY", help="A day on which it fails [default: today].")
 @click.option(
     "--format",
     "style",
@@ -56,6 +60,7 @@ class Pinned:
     show_default=True,
     help="uv add, pip install, or a constraints file with every package.",
 )
+@click.option("--exact", is_flag=True, help="The version of each required package, not only what must be held back.")
 @output_option("Write there instead of to stdout.")
 @project_options
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
@@ -63,7 +68,9 @@ def pin(
     repro: str | None,
     run: str | None,
     good: str | None,
+    bad: str | None,
     style: str,
+    exact: bool,
     output: Path | None,
     project: ChosenProject,
     constraints: Path | None,
@@ -72,7 +79,7 @@ def pin(
     """Print the newest set of packages with which REPRO, or a command, passes.
 
     If it passes with today's newest packages, that is the set. Else it finds what broke it, as harness bisect does, and
-    prints the newest packages without that: a set that a run has confirmed. No file is changed unless -o names it.
+    prints the loosest constraints that hold that back, which a run has confirmed. Only -o changes a file.
 
     \b
     harness pin --run pytest
@@ -83,16 +90,15 @@ def pin(
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if not run and not repro:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    request = Request(repro=repro, run=run, good=good, project=project)
+    request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
         answer, _ = reported_answer(request, settings, reporter)
     newest = pinned(answer)
     click.echo(f"\n{newest.sentence}", err=True)
-    if newest.constraints:
-        click.echo(
-            f"  {shlex.join(['uv', 'add', *newest.constraints])} puts these bounds into pyproject.toml", err=True
-        )
-    text = written(newest, answer, style)
+    if newest.constraints and not exact and style != "constraints":
+        click.echo("  --exact prints the version of each required package", err=True)
+    root = project.folder or find_project(Path.cwd()) if style == "uv" and run else None
+    text = written(newest, answer, style, options_of_uv_add(root) if root is not None else {}, exact=exact)
     print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
         click.echo(f"  written to {output}", err=True)
@@ -124,10 +130,17 @@ def pinned(answer: Answer) -> Pinned:
     raise UserMistake(f"no set of packages is known with which it passes: {answer.sentence}", hint=hint)
 
 
-def written(newest: Pinned, answer: Answer, style: str) -> str:
-    """The set as a command or a constraints file; a command names what is required itself, and the culprits."""
+def written(
+    newest: Pinned, answer: Answer, style: str, options: Mapping[str, tuple[str, ...]], *, exact: bool = False
+) -> str:
+    """The set as commands or as a constraints file. `options` of `uv add` are by name.
+
+    With `exact`, or if no constraint is enough, the commands name the version of what is required, and of the culprits.
+    """
     if style == "constraints":
         return constraints_text(newest.lock, newest.sentence)
-    record = answer.asked
-    names = required_names([*record.repro.dependencies, *record.requirements, *newest.constraints])
-    return install_command(("uv", "add") if style == "uv" else ("pip", "install"), newest.lock, names)
+    record, requirements = answer.asked, newest.constraints
+    if exact or not requirements:
+        names = required_names([*record.repro.dependencies, *record.requirements, *newest.constraints])
+        requirements = exact_pins(newest.lock, names)
+    return install_commands(("uv", "add") if style == "uv" else ("pip", "install"), requirements, options)

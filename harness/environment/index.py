@@ -126,7 +126,15 @@ class Index:
     def _state_of(self, name: str) -> str:
         local = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in self.local_wheels() if _project(p) == name]
         urls = index_urls(self.settings, self.environ)
-        return json.dumps([*(page_state(url, name) for url in urls), *local])
+        return json.dumps([*(self._page_state(url, name) for url in urls), *local])
+
+    def _page_state(self, url: str, name: str) -> str:
+        try:
+            return page_state(url, name)
+        except NoNetwork:
+            if (known := read_record(self._cached(url, name), Page)) is None:
+                raise
+            return known.state
 
     @property
     def is_of_several(self) -> bool:
@@ -157,8 +165,11 @@ class Index:
         pages = [self._page(url, name) for url in index_urls(self.settings, self.environ)]
         return [release for page in pages for release in page.releases]
 
+    def _cached(self, url: str, name: str) -> Path:
+        return self.cache / f"{hashlib.sha256(f'{url}|{name}'.encode()).hexdigest()[:24]}.json"
+
     def _page(self, url: str, name: str) -> Page:
-        cached = self.cache / f"{hashlib.sha256(f'{url}|{name}'.encode()).hexdigest()[:24]}.json"
+        cached = self._cached(url, name)
         known = read_record(cached, Page) if not url.startswith("file:") else None
         try:
             page = read_page(url, name, known)

@@ -51,6 +51,7 @@ _LARGEST_PAGE = 256 << 20  # the largest of pypi.org has 40 MB
 _LARGEST_FILE = 64 << 30
 # Whoever sends less for longer is as good as silent.
 _SLOWEST, _PATIENCE_S = 2048.0, 30.0  # bytes per second
+_LONGEST_PAGE_S = 600.0
 _REFUSALS = (401, 403, 407)
 # uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
 _FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
@@ -208,7 +209,8 @@ def _opened(url: str, method: str = "GET", **options: Any) -> Iterator[Response 
 def _pieces(response: Response, host: str, limit: int) -> Iterator[bytes]:
     """Yield the content of an answer as it arrives.
 
-    Raises `IndexFault` if it has more than `limit` bytes, and `NoNetwork` if it comes too slowly or breaks off.
+    Raises `IndexFault` if it has more than `limit` bytes, and `NoNetwork` if it comes too slowly or breaks off. A page
+    may take `_LONGEST_PAGE_S`, a file as long as it needs.
     """
     from requests import exceptions
     from urllib3.exceptions import DecodeError, HTTPError, ReadTimeoutError
@@ -220,7 +222,8 @@ def _pieces(response: Response, host: str, limit: int) -> Iterator[bytes]:
             if size > limit:
                 raise no_list(host, f"its answer has more than {limit >> 20} MiB")
             seconds = time.monotonic() - begun
-            if seconds > _PATIENCE_S and size < seconds * _SLOWEST:
+            is_too_long = limit <= _LARGEST_PAGE and seconds > _LONGEST_PAGE_S
+            if is_too_long or (seconds > _PATIENCE_S and size < seconds * _SLOWEST):
                 raise unreachable(host, f"it sent {size} bytes in {seconds:.0f} s")
             yield piece
     except ReadTimeoutError as error:  # as requests does for the whole content

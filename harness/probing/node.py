@@ -149,7 +149,8 @@ def _run(job: ProbeJob, prober: Prober) -> Result:
         )
     observation = prober.execute(prober.prepare(probe))
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
-    return Result(observation, kind_of(interpreter), gpu, log)
+    # What else a run used is a matter of this machine.
+    return Result(evolve(observation, outside={}), kind_of(interpreter), gpu, log)
 
 
 def _interpreter(builder: Builder, version: str, cache_tag: str, *, is_near: bool = False) -> Interpreter | None:

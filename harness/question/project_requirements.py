@@ -10,6 +10,7 @@ conflict with others. The versions of exact pins are ignored, because they would
 from __future__ import annotations
 
 import ast
+import contextlib
 import email.parser
 import re
 import shlex
@@ -283,6 +284,27 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
         for name, listed in groups.items()
     }
     return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in lines.items()}
+
+
+def options_of_uv_add(tree: Path) -> dict[str, tuple[str, ...]]:
+    """Return the options with which `uv add` changes a requirement of a project where it stands, by normalised name.
+
+    There are none for the project's own dependencies, and for what it does not declare.
+    """
+    pyproject = read_toml(tree / "pyproject.toml")
+    project = pyproject.get("project", {})
+    groups = {**_tool_groups(pyproject), **pyproject.get("dependency-groups", {})}
+    tables: list[tuple[tuple[str, ...], Iterable[str]]] = [
+        *((("--optional", extra), texts) for extra, texts in project.get("optional-dependencies", {}).items()),
+        *((("--dev",) if name == "dev" else ("--group", name), texts) for name, texts in groups.items()),
+        ((), project.get("dependencies", ())),
+    ]
+    options: dict[str, tuple[str, ...]] = {}
+    for words, texts in tables:
+        for text in texts:
+            with contextlib.suppress(InvalidRequirement, TypeError):  # a group may include another one by a table
+                options[name_of(text)] = words
+    return options
 
 
 def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> _Source:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import evolve
 from packaging.requirements import InvalidRequirement
@@ -87,13 +87,23 @@ def _started(repro: Repro) -> str:
     return settings + (typed(repro.argv) if repro.argv else shlex.join(["python", f"{repro.name}.py"]))
 
 
-def install_command(program: Sequence[str], lock: Lock, names: Iterable[str]) -> str:
-    """Return the command that installs the packages `names` (normalised) at the versions of a lock.
+def install_commands(
+    program: Sequence[str], requirements: Iterable[str], options: Mapping[str, tuple[str, ...]]
+) -> str:
+    """Return the commands that install requirements, one for all with the same options.
 
-    `program` is `uv add` or `pip install`. Versions are without their local part, which few indexes have.
+    `program` is `uv add` or `pip install`, `options` are by normalised name.
     """
+    by_options: dict[tuple[str, ...], list[str]] = {}
+    for text in requirements:
+        by_options.setdefault(options.get(name_of(text), ()), []).append(text)
+    return "\n".join(shlex.join([*program, *words, *texts]) for words, texts in sorted(by_options.items()))
+
+
+def exact_pins(lock: Lock, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the packages `names` (normalised) at the versions of a lock, without the local part of the versions."""
     wanted = set(names)
-    return shlex.join([*program, *(f"{pin.name}=={public_version(pin)}" for pin in lock.pins if pin.name in wanted)])
+    return tuple(f"{pin.name}=={public_version(pin)}" for pin in lock.pins if pin.name in wanted)
 
 
 def constraints_text(lock: Lock, sentence: str) -> str:

@@ -94,10 +94,9 @@ def two_culprits(planted, monkeypatch):
     }
 
 
-@pytest.mark.parametrize(("faulty", "known"), [("part07", "part09"), ("part09", "part07")])
-def test_the_culprit_of_one_failure_stands_when_the_search_of_another_ends(two_culprits, faulty, known):
-    answer = harness.bisect(reporter=FaultySearch(faulty, ValueError("unknown changes")), **two_culprits)
-    assert [culprit.package for culprit in answer.culprits] == [known]
+def test_the_culprit_of_one_failure_stands_when_the_search_of_another_ends(two_culprits):
+    answer = harness.bisect(reporter=FaultySearch("part07", ValueError("unknown changes")), **two_culprits)
+    assert [culprit.package for culprit in answer.culprits] == ["part09"]
     assert answer.exit_code == 4
     (told,) = (row.whole for section in sections_of(answer) for row in section.rows if row.label == "internal error")
     Path(re.search(r"details are in (\S+)", told)[1]).unlink()

@@ -59,17 +59,6 @@ def test_a_missing_commit_is_refused(harness: Harness, clone: GitProject, write_
     assert "nowhere" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("source", "code"),
-    [(STEP.format(0), 0), (BROKEN, 1), ("import a_module_that_is_missing\n", 125)],
-    ids=["good", "bad", "skip"],
-)
-def test_exit_codes_follow_git_bisect(harness: Harness, clone: GitProject, write_repro, source: str, code: int) -> None:
-    clone.commit("Change", {"shop.py": source})
-    options = ("--with", f"shop @ {clone.folder}", "--git-bisect")
-    assert harness("probe", write_repro("shop"), *options).code == code
-
-
 @pytest.mark.parametrize("mistake", [("nothing_of_this_name",), ("--no-such-option",), ("{repro}", "--with", "=x")])
 def test_a_mistake_stops_the_bisection_without_a_bad_commit(
     harness: Harness, write_repro, mistake: tuple[str, ...]
