@@ -353,7 +353,7 @@ def _install_locked(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def lock(session: nox.Session) -> None:
-    """Write .github/locked.txt anew, with the newest versions."""
+    """Write .github/locked.txt again, with the newest versions."""
     session.install("uv")
     words = ("--universal", "--python-version", "3.11", "--generate-hashes", "--only-binary", ":all:", "--upgrade")
     words += ("--custom-compile-command", "nox -s lock", "--output-file", str(LOCKED.relative_to(HERE)))

@@ -315,7 +315,7 @@ def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
 
 
 def _by_failure(edits: Edits, moved: frozenset[Unit], name: str, *, reverting: bool) -> Iterator[tuple[Unit, Unit]]:
-    """What a mixture that failed for want of a name lacks: pairs "the first, which was moved, needs the second".
+    """What a mixture that failed because a name is missing lacks: pairs "the first, which was moved, needs the second".
 
     Moving the second would define the name, where lines of the first use it. Else the first has taken the name away,
     and lines of the second still use it.

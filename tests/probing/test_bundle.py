@@ -299,7 +299,7 @@ def test_a_folder_that_a_run_is_given_is_packed_once_and_checked(parts, tmp_path
 
 
 def test_files_of_the_user_in_an_interrupted_bundle_stay(parts, tmp_path):
-    """A folder of its own is packed anew: what is there under other names is the user's."""
+    """A folder of its own is packed again: what is there under other names is the user's."""
     output = tmp_path / "carry"
     mine = [output / name for name in ("thesis/chapter.txt", "wheels/notes.txt", "notes.txt")]
     left = [output / name for name in ("harness/old.py", "0123/job.json", "wheels/old-1.0-py3-none-any.whl")]
