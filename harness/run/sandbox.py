@@ -149,7 +149,7 @@ def _tried(program: str, *, network: bool) -> Sandbox | str:
 
 
 def hidden_folders(*hidden: Path) -> list[Path]:
-    """Return the folders that are empty in the sandbox: homes, folders for temporary and runtime files, and `hidden`."""
+    """Return the empty folders of the sandbox: homes, folders for temporary and runtime files, and `hidden`."""
     names = [*_EMPTIED, *_homes(), *map(str, hidden)]
     folders = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
     return sorted(folder for folder in folders if folder.is_dir() and folder != Path("/"))
