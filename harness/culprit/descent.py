@@ -38,9 +38,10 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         if package.is_shown_one_way and not are_neighbours:
             package, narrowed = narrow_release(trials, narrowed, package, until)
         findings, trials.tally.sides = [package], narrowed
-        if package.is_tied and until.depth < Level.REGION.depth:
-            until = Level.REGION
-        _add_lower_levels(trials, narrowed, findings, until)
+        to_tell_apart = package.is_tied and until.depth < Level.REGION.depth
+        _add_lower_levels(trials, narrowed, findings, Level.REGION if to_tell_apart else until)
+        if to_tell_apart and findings[-1].is_tied:
+            findings = [package]
     except (Interrupted, KeyboardInterrupt) as stopped:
         if not package.is_proved:
             raise

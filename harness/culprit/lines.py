@@ -173,13 +173,15 @@ def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: A
     sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
     back = search.trials.proof_by(reduced.shown, sentence, probe, search.sides.before.verdict)
     files = files_of(search, core | (forth.named_needs if belongs(search, core, forth) else frozenset()))
+    packages = exchange.owning(exchange.paths(file_units(search, core)))
+    is_tied = len(packages) > 1 and core <= reduced.unproven  # no unit was left out in a run that could be judged
     return Finding(
         Level.FILE,
-        exchange.owning(exchange.paths(file_units(search, core))),
+        packages,
         files=files,
         proofs=(counted_besides(back, along), forth.proof),
         candidates=len(exchange.units),
-        is_minimal=reduced.is_minimal,
+        is_minimal=reduced.is_minimal and not is_tied,
         needed_files=tuple(name for name in files_of(search, forth.named_needs) if name not in files),
         notes=(*_notes(search, reduced), *forth.notes),
     )

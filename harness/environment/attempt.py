@@ -96,7 +96,7 @@ def lacks_wheels(words: str) -> bool:
 
 def projects_without_wheels(words: str) -> set[str]:
     """The projects in a resolver's message that have no wheel."""
-    return {normalized_name(name) for found in _NAMED.findall(words) for name in found if name}
+    return {normalized_name(name) for groups in _NAMED.findall(words) for name in groups if name}
 
 
 def may_be_built(project: str, combination: Combination) -> bool:
@@ -125,8 +125,8 @@ def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str,
 
 
 def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:
-    there = [release.version for release in releases if release.uploaded and release.uploaded <= as_of]
-    newest = max((version for version in there if not version.is_prerelease), default=None)
+    dated = [release.version for release in releases if release.uploaded and release.uploaded <= as_of]
+    newest = max((version for version in dated if not version.is_prerelease), default=None)
     if newest is not None:
         # A version without a date counts as newer if its number is higher.
         yield f"{project}<={newest}"
@@ -162,12 +162,12 @@ def read_lock(text: str, interpreter: Interpreter) -> Lock:
 
 def undated_in(text: str) -> frozenset[str]:
     """The projects for which uv chose a file without upload time."""
-    found = set()
+    undated = set()
     for package in tomllib.loads(text).get("packages", []):
         files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else [])]
         if any("upload-time" not in file for file in files):
-            found.add(normalized_name(package["name"]))
-    return frozenset(found)
+            undated.add(normalized_name(package["name"]))
+    return frozenset(undated)
 
 
 def is_source(file: str) -> bool:

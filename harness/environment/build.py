@@ -89,8 +89,8 @@ class Builder:
     size_of: Callable[[Pin], int | None] = attrgetter("size")
     has_gpu_libraries: bool = True
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
-    _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
-    _told: list[str] = field(factory=list, init=False, repr=False, eq=False)
+    _holds: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
+    _noted: list[str] = field(factory=list, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     @cached_property
@@ -247,25 +247,25 @@ class Builder:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
             without, builds = self._for_a_cpu(lock)
-            told = replaced_by(builds) if builds else left_out(without) if without else ""
-            if told and not self._told:
-                self._told.append(told)
-                self.disk_space.reporter.report(Note(told))
+            note = replaced_by(builds) if builds else left_out(without) if without else ""
+            if note and not self._noted:
+                self._noted.append(note)
+                self.disk_space.reporter.report(Note(note))
             with contextlib.ExitStack() as stages:
                 return _Installation(self, lock, folder, without, builds, stages).install(apart=apart)
 
     def _keep(self, location: Location) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
         with self._keeping:
-            hold = self._kept.pop(location.name, None)
-            self._kept[location.name] = hold if hold is not None else acquire(location.kept, shared=True)
+            hold = self._holds.pop(location.name, None)
+            self._holds[location.name] = hold if hold is not None else acquire(location.readers_lock, shared=True)
         self.let_go(but=_KEPT_AT_MOST)
 
     def let_go(self, but: int = 0) -> None:
         """Let others remove the environments that this process keeps, except the `but` most recently used."""
         with self._keeping:
-            while len(self._kept) > but:
-                self._kept.pop(next(iter(self._kept))).release()
+            while len(self._holds) > but:
+                self._holds.pop(next(iter(self._holds))).release()
 
     @contextlib.contextmanager
     def _disk(self) -> Iterator[None]:

@@ -76,8 +76,8 @@ class BytecodeStore:
         left out, and a file that changed since it was compiled is removed from the store.
         """
         stale = {compiled_name(name, self.cache_tag) for name in (*without, *sources.unclear)}
-        stored = {one.path: one for one in self._stored(sources) if one.name not in stale}
-        filled = {path: one.state for path, one in stored.items()}
+        stored = {file.path: file for file in self._stored(sources) if file.name not in stale}
+        filled = {path: file.state for path, file in stored.items()}
         try:
             # A sandbox shows only folders that exist.
             tree.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ class BytecodeStore:
         if not wanted:
             return
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
-        jobs = [(one.source, one.digest, f"{one.entry}/{_COMPILED}/{one.name}") for one in wanted]
+        jobs = [(target.source, target.digest, f"{target.entry}/{_COMPILED}/{target.name}") for target in wanted]
         order.write_text(json.dumps(jobs), encoding="utf-8")
         run_guarded(
             [python, "-I", "-S", "-B", _COMPILE, order, done],
@@ -150,14 +150,16 @@ class BytecodeStore:
             return
         made = set(json.loads(done.read_bytes()))
         with acquire(self.wheels.lock):
-            for entry in {one.entry for one in wanted}:
+            for entry in {target.entry for target in wanted}:
                 folder = f"{entry}/{_COMPILED}"
                 new, noted = {}, []
-                for name in (one.name for one in wanted if one.entry == entry and f"{folder}/{one.name}" in made):
+                for name in (
+                    target.name for target in wanted if target.entry == entry and f"{folder}/{target.name}" in made
+                ):
                     with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                        found = os.lstat(f"{folder}/{name}")
-                        new[name] = FileState.of(found, content_of(f"{folder}/{name}", found))
-                        noted.append((found, new[name].content))
+                        status = os.lstat(f"{folder}/{name}")
+                        new[name] = FileState.of(status, content_of(f"{folder}/{name}", status))
+                        noted.append((status, new[name].content))
                 write_whole(entry / _LEDGER, json.dumps({**read_states(entry / _LEDGER), **new}))
                 self.wheels.ledger.note(noted)
 
@@ -249,11 +251,11 @@ def _of_stdlib(stdlib: Path) -> str:
 
 
 def _lstats(paths: Iterable[str]) -> dict[str, os.stat_result]:
-    found = {}
+    states = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            found[path] = os.lstat(path)
-    return found
+            states[path] = os.lstat(path)
+    return states
 
 
 def _inside(folder: Path) -> str:
@@ -264,9 +266,9 @@ def _inside(folder: Path) -> str:
 def _fits(compiled: str, source: str) -> bool:
     """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
     try:
-        found = os.stat(source)  # noqa: PTH116 - for speed
+        status = os.stat(source)  # noqa: PTH116 - for speed
         with open(compiled, "rb") as file:  # noqa: PTH123 - for speed
             header = file.read(_HEADER)
     except OSError:
         return False
-    return header[8:] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+    return header[8:] == struct.pack("<II", int(status.st_mtime) & 0xFFFFFFFF, status.st_size & 0xFFFFFFFF)

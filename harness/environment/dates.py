@@ -21,14 +21,14 @@ ERA_MARGIN = timedelta(hours=1)
 def as_of(text: str | None) -> AsOf:
     """Parse the value of `--as-of`: era, none or a date. Raises `UserMistake`."""
     try:
-        found = AsOf.read(text)
+        day = AsOf.read(text)
     except ValueError as error:
         raise UserMistake(f"--as-of {error}") from error
     except OverflowError as error:
         raise UserMistake(f"--as-of {text} is not a valid date") from error
-    if found.moment is not None and found.moment > datetime.now(UTC) + timedelta(days=1):
+    if day.moment is not None and day.moment > datetime.now(UTC) + timedelta(days=1):
         raise UserMistake(f"--as-of {text} is in the future", hint="without --as-of the newest packages are installed")
-    return found
+    return day
 
 
 def this_second() -> datetime:
@@ -50,7 +50,7 @@ def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
 
     Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
     """
-    pinned = [found for text in requirements if (found := exact_version(text)) is not None]
+    pinned = [pin for text in requirements if (pin := exact_version(text)) is not None]
     if not pinned:
         raise UserMistake(
             "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"

@@ -70,19 +70,21 @@ class DiskEstimate:
         return not self.download and not self.unsized
 
     def __str__(self) -> str:
-        told = []
+        parts = []
         if self.download:
-            told.append(f"about {size_in_words(self.download)} to download, up to {size_in_words(self.own)} on disk")
+            parts.append(f"about {size_in_words(self.download)} to download, up to {size_in_words(self.own)} on disk")
         if self.unsized:
             what = f"{counted(self.unsized, 'wheel')} of unknown size"
-            told.append(f"and {what}" if told else f"{what} to download")
-        return ", ".join(told) or "nothing to download, uv's cache has all of it"
+            parts.append(f"and {what}" if parts else f"{what} to download")
+        return ", ".join(parts) or "nothing to download, uv's cache has all of it"
 
 
 def cached_by_uv(pins: Iterable[Pin], uv_wheels: Path) -> list[Pin]:
     """The pins whose wheels uv has unpacked already, below the folder `uv_wheels` of its cache."""
     indexes = [uv_wheels / "pypi", *(uv_wheels / "index").glob("*"), *(uv_wheels / "flat").glob("*")]
-    return [pin for pin in pins if any(_is_of(one, pin) for index in indexes for one in (index / pin.name).glob("*"))]
+    return [
+        pin for pin in pins if any(_is_of(entry, pin) for index in indexes for entry in (index / pin.name).glob("*"))
+    ]
 
 
 def _is_of(entry: Path, pin: Pin) -> bool:
@@ -118,9 +120,9 @@ class DiskSpace:
         missing = self._missing(estimate)
         if missing > 0:
             let_go()
-            kept = list(kept_folders(self.workspace))
-            if sum(one.size for one in kept) >= missing:
-                self._remove(kept, missing, "because the disk is nearly full")
+            folders = list(kept_folders(self.workspace))
+            if sum(folder.size for folder in folders) >= missing:
+                self._remove(folders, missing, "because the disk is nearly full")
         if self._missing(estimate) > 0:
             free = self.free_bytes(self.workspace.building)
             raise NoSpace(
@@ -137,7 +139,7 @@ class DiskSpace:
         in_use_days = max(_IN_USE_S, time.time() - self.since) / _DAY_S
         taken = own_bytes(self.workspace.root)
         if taken + estimate.own > limit:
-            unused = [kept for kept in kept_folders(self.workspace) if kept.unused_days > in_use_days]
+            unused = [folder for folder in kept_folders(self.workspace) if folder.unused_days > in_use_days]
             self._remove(unused, taken + estimate.own - limit, f"to stay below {size_in_words(limit)}")
             taken = own_bytes(self.workspace.root)
         if taken + estimate.own > limit:
@@ -149,15 +151,15 @@ class DiskSpace:
 
     def _remove(self, candidates: Iterable[Kept], missing: int, why: str) -> None:
         count = freed = 0
-        for kept in candidates:
+        for folder in candidates:
             if freed >= missing:
                 break
-            if kept.location.remove():
-                count, freed = count + 1, freed + kept.size
+            if folder.location.remove():
+                count, freed = count + 1, freed + folder.size
         if count:
             prune_wheels(self.workspace)
-            told = f"removed {counted(count, 'environment')} {why}, the least recently used first"
-            self.reporter.report(Note(f"{told}; freed {size_in_words(freed)}"))
+            removed = f"removed {counted(count, 'environment')} {why}, the least recently used first"
+            self.reporter.report(Note(f"{removed}; freed {size_in_words(freed)}"))
 
 
 @frozen

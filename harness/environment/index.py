@@ -53,10 +53,10 @@ class Index:
         if name not in self._memory:
             files = self._remote(name)
             self._undated[name] = any(f.uploaded is None for f in files if f.wheels or f.has_sdist)
-            found = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
-            if not found:
+            releases = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
+            if not releases:
                 raise UnknownProject(project, hint="check its spelling, and the index that pip is configured for")
-            self._memory[name] = found
+            self._memory[name] = releases
         return self._memory[name]
 
     def known_releases(self, project: str) -> tuple[Release, ...]:
@@ -87,8 +87,8 @@ class Index:
 
     def local_wheels(self) -> list[Path]:
         """The wheels in the find-links folders of pip and uv."""
-        told = {**self.environ, **self.settings.as_uv_environment(self.environ)}
-        return _wheels(filter(None, told.get("UV_FIND_LINKS", "").split(",")))
+        variables = {**self.environ, **self.settings.as_uv_environment(self.environ)}
+        return _wheels(filter(None, variables.get("UV_FIND_LINKS", "").split(",")))
 
     def has_replaced(self, lock: Lock) -> bool:
         """Whether a wheel of a lock has another content by now.
@@ -147,11 +147,11 @@ class Index:
         self.known_releases(project)
         return self._undated[normalized_name(project)]
 
-    def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
+    def projects_without_dates(self, preferred: Iterable[str] = ()) -> frozenset[str]:
         """Projects whose files may have no upload time: those of find-links folders.
 
-        Also those of `kept` (projects with a preferred version) that an index in a folder has: uv would look for that
-        version there first, find no time, and choose another.
+        Also those of `preferred`, projects with a preferred version, that an index in a folder has: uv would look for
+        that version there first, find no time, and choose another.
         """
         linked = {_project(wheel) for wheel in _wheels(self.settings.find_links)}
         folders = [
@@ -159,7 +159,7 @@ class Index:
             for url in index_urls(self.settings, self.environ)
             if url.startswith("file:")
         ]
-        return frozenset(linked) | {name for name in kept if any((folder / name).is_dir() for folder in folders)}
+        return frozenset(linked) | {name for name in preferred if any((folder / name).is_dir() for folder in folders)}
 
     def _remote(self, name: str) -> list[Release]:
         pages = [self._page(url, name) for url in index_urls(self.settings, self.environ)]
@@ -250,12 +250,12 @@ def _wheels(find_links: Iterable[str]) -> list[Path]:
 
 
 def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
-    found = []
+    releases = []
     for path in _wheels(find_links):
         version = path.name.partition("-")[2].partition("-")[0]
         if _project(path) == name and (parsed := parsed_version(version)):
-            found.append(Release(name, parsed, wheels=(path.name,), size=path.stat().st_size))
-    return found
+            releases.append(Release(name, parsed, wheels=(path.name,), size=path.stat().st_size))
+    return releases
 
 
 def _project(wheel: Path) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OLDEST_PYTHON = Version("3.9")  # the code inside a run needs audit hooks and newer syntax
 _LONGEST_S = 60.0
-_Told = TypeVar("_Told")
+_Printed = TypeVar("_Printed")
 _QUESTIONS = (
     "import json,platform,sys,sysconfig;"
     "print(json.dumps([platform.python_version(),platform.python_implementation(),"
@@ -78,20 +78,20 @@ class Interpreter:
         return accepted_tags(self.version)
 
 
-def find_interpreter(asked: str | None, uv: Uv, *, needs: str | None = None) -> Interpreter:
+def find_interpreter(named: str | None, uv: Uv, *, needs: str | None = None) -> Interpreter:
     """The interpreter for a version ("3.12") or a path; None: the one that runs the harness.
 
     `needs` is the `requires-python` of a repro: if the user names no interpreter and the harness's own does not meet
     it, another one on this machine is used. Raises `UserMistake` if there is none, or if the named one does not meet
     it.
     """
-    path = Path(asked) if asked and ("/" in asked or asked.startswith("~")) else uv.find_python(asked)
-    found = _interpreter_at(path.expanduser())
-    if meets(needs, found.version):
-        return found
-    if asked is not None:
+    path = Path(named) if named and ("/" in named or named.startswith("~")) else uv.find_python(named)
+    interpreter = _interpreter_at(path.expanduser())
+    if meets(needs, interpreter.version):
+        return interpreter
+    if named is not None:
         raise UserMistake(
-            f"the repro requires Python {needs}, and --python {asked} is {found.version}",
+            f"the repro requires Python {needs}, and --python {named} is {interpreter.version}",
             hint="--python takes a version or a path; without it the harness looks for one that fits",
         )
     return _interpreter_at(uv.find_python(needs))
@@ -104,7 +104,7 @@ def meets(needs: str | None, version: str) -> bool:
 
 def _interpreter_at(path: Path) -> Interpreter:
     try:
-        version, implementation, cache_tag, stdlib = _told_by(path, _QUESTIONS, tuple[str, str, str, str])
+        version, implementation, cache_tag, stdlib = _printed_by(path, _QUESTIONS, tuple[str, str, str, str])
         is_old = Version(version) < OLDEST_PYTHON
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "--python takes a version or a path"
@@ -114,14 +114,14 @@ def _interpreter_at(path: Path) -> Interpreter:
     return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
 
 
-def _told_by(python: Path, code: str, kind: type[_Told], *words: str) -> _Told:
+def _printed_by(python: Path, code: str, kind: type[_Printed], *words: str) -> _Printed:
     """What a Python prints as JSON, a value of this kind. Raises `OSError`, `SubprocessError` and `ValueError`."""
     argv = [str(python), "-I", "-S", "-c", code, *words]
     output = subprocess.check_output(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_LONGEST_S)
-    told: _Told | None = valid(json.loads(output), kind)
-    if told is None:
+    printed: _Printed | None = valid(json.loads(output), kind)
+    if printed is None:
         raise ValueError(f"it prints {output[:80]!r}")
-    return told
+    return printed
 
 
 def accepted_tags(python: str) -> list[wheel_tags.Tag]:
@@ -147,7 +147,7 @@ class Installed:
     """What is installed for a Python of `version`: name, release and direct URL (each may be "") of each project."""
 
     version: str
-    found: tuple[tuple[str, str, str], ...]
+    packages: tuple[tuple[str, str, str], ...]
 
 
 def installed_in(python: Path) -> Installed:
@@ -163,25 +163,27 @@ def installed_in(python: Path) -> Installed:
         shares = re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE | re.IGNORECASE)
         prefixes = [str(settings.parent), *([""] if shares else [])]
     try:
-        version, folders = _told_by(python, _FOLDERS, tuple[str, list[str]], *prefixes)
+        version, folders = _printed_by(python, _FOLDERS, tuple[str, list[str]], *prefixes)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
-    found: dict[str, tuple[str, str, str]] = {}
-    for one in distributions(path=folders):
-        name, release = (str(one.metadata[key]) if key in one.metadata else "" for key in ("Name", "Version"))
+    packages: dict[str, tuple[str, str, str]] = {}
+    for distribution in distributions(path=folders):
+        name, release = (
+            str(distribution.metadata[key]) if key in distribution.metadata else "" for key in ("Name", "Version")
+        )
         # pip renames what it could not remove to "~ame".
-        if name and not getattr(getattr(one, "_path", None), "name", "").startswith("~"):
+        if name and not getattr(getattr(distribution, "_path", None), "name", "").startswith("~"):
             try:
-                origin = json.loads(one.read_text("direct_url.json") or "{}")
+                origin = json.loads(distribution.read_text("direct_url.json") or "{}")
             except ValueError:
                 origin = {}
             url = origin.get("url", "") if isinstance(origin, dict) else ""
-            found.setdefault(normalized_name(name), (name, release, str(url)))
-    return Installed(version, tuple(found[name] for name in sorted(found)))
+            packages.setdefault(normalized_name(name), (name, release, str(url)))
+    return Installed(version, tuple(packages[name] for name in sorted(packages)))
 
 
 def foreign_lock(interpreter: Interpreter) -> Lock:
     """The packages of an interpreter that the harness did not set up; its pins have no hashes."""
-    found = installed_in(interpreter.path).found
-    pins = [Pin(normalized_name(name), version) for name, version, _ in found]
+    packages = installed_in(interpreter.path).packages
+    pins = [Pin(normalized_name(name), version) for name, version, _ in packages]
     return Lock(python=interpreter.version, platform=interpreter.platform, pins=pins)

@@ -49,13 +49,13 @@ class FileState(NamedTuple):
     content: str
 
     @classmethod
-    def of(cls, found: os.stat_result, content: str) -> FileState:
+    def of(cls, status: os.stat_result, content: str) -> FileState:
         """The state of a file with this content."""
-        return cls(found.st_mode, found.st_size, found.st_mtime_ns, content)
+        return cls(status.st_mode, status.st_size, status.st_mtime_ns, content)
 
-    def is_like(self, found: os.stat_result) -> bool:
+    def is_like(self, status: os.stat_result) -> bool:
         """Whether everything but the content is equal."""
-        return (found.st_mode, found.st_size, found.st_mtime_ns) == self[:3]
+        return (status.st_mode, status.st_size, status.st_mtime_ns) == self[:3]
 
 
 @frozen
@@ -86,23 +86,23 @@ class Ledger:
         """What all files below a folder are, by path. Raises `OSError` if the folder can't be read."""
         return self.states(files_below(folder), folder)
 
-    def states(self, found: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
+    def states(self, files: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
         """What these files are, by path below a folder; one whose content is not known is read."""
-        known, settled = self.known(found), time.time_ns() - _TICK_NS  # a later change may get the same time
+        known, settled = self.known(files), time.time_ns() - _TICK_NS  # a later change may get the same time
         fresh = []
-        for path, now in found.items():
+        for path, now in files.items():
             if path not in known:
                 known[path] = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
                 if now.st_ctime_ns < settled and known[path] != UNREADABLE:
                     fresh.append((now, known[path]))
         self.note(fresh)
-        return {path: FileState.of(now, known[path]) for path, now in found.items()}
+        return {path: FileState.of(now, known[path]) for path, now in files.items()}
 
-    def known(self, found: Mapping[str, os.stat_result]) -> dict[str, str]:
+    def known(self, files: Mapping[str, os.stat_result]) -> dict[str, str]:
         """The contents of those files that did not change since they were noted."""
         contents: dict[str, str] = {}
         unsure: dict[str, os.stat_result] = {}
-        for path, now in found.items():
+        for path, now in files.items():
             state = self._noted.get((now.st_dev, now.st_ino))
             if state is not None and state[:3] == (now.st_size, now.st_mtime_ns, now.st_ctime_ns):
                 contents[path] = state[3]
@@ -117,16 +117,16 @@ class Ledger:
 
     def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""
-        rows = [(*signature(found), content) for found, content in contents]
+        rows = [(*signature(status), content) for status, content in contents]
         columns = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(6))
         if rows:
             self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
         self._remember(contents)
 
     def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
-        for found, content in contents:
-            state = found.st_size, found.st_mtime_ns, found.st_ctime_ns, content
-            self._noted[found.st_dev, found.st_ino] = state
+        for status, content in contents:
+            state = status.st_size, status.st_mtime_ns, status.st_ctime_ns, content
+            self._noted[status.st_dev, status.st_ino] = state
 
     def _answer(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         try:
@@ -145,19 +145,19 @@ def differing(recorded: Mapping[str, FileState], states: Mapping[str, FileState]
     return [path for path, state in recorded.items() if states.get(path) != state]
 
 
-def signature(found: os.stat_result) -> tuple[int, int, int, int, int]:
+def signature(status: os.stat_result) -> tuple[int, int, int, int, int]:
     """What tells a file with its content from any other: device, inode, size, and both times."""
-    return found.st_dev & _MOST, found.st_ino & _MOST, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev & _MOST, status.st_ino & _MOST, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def signatures(folder: Path) -> set[tuple[str, tuple[int, ...]]]:
     """The path and the signature of each file below a folder, all that says whether one changed. Raises `OSError`."""
-    return {(path, signature(found)) for path, found in files_below(folder).items()}
+    return {(path, signature(status)) for path, status in files_below(folder).items()}
 
 
 def files_below(folder: Path) -> dict[str, os.stat_result]:
     """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
-    found: dict[str, os.stat_result] = {}
+    files: dict[str, os.stat_result] = {}
     left = [""]
     while left:
         parent = left.pop()
@@ -167,16 +167,16 @@ def files_below(folder: Path) -> dict[str, os.stat_result]:
                     left.append(f"{parent}{entry.name}/")
                     continue
                 with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                    found[parent + entry.name] = entry.stat(follow_symlinks=False)
-    return found
+                    files[parent + entry.name] = entry.stat(follow_symlinks=False)
+    return files
 
 
-def content_of(path: Path | str, found: os.stat_result) -> str:
+def content_of(path: Path | str, status: os.stat_result) -> str:
     """The SHA-256 of a file, or the target of a symbolic link, else `UNREADABLE`."""
     with contextlib.suppress(OSError):
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
-        if stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(status.st_mode):
             return sha256_of(path)
     return UNREADABLE
 
@@ -205,10 +205,10 @@ class Manifest:
     def of(cls, folder: Path, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger) -> Manifest:
         """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
-        found = files_below(folder)
-        files |= ledger.states({path: now for path, now in found.items() if path not in files}, folder)
-        named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
-        return cls({path: files[path] for path in found}, named)
+        present = files_below(folder)
+        files |= ledger.states({path: now for path, now in present.items() if path not in files}, folder)
+        named = {key: tuple(path for path in rows if path in present) for key, rows in wheels.items()}
+        return cls({path: files[path] for path in present}, named)
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
@@ -264,18 +264,18 @@ class RecentlyCompared:
 
     lasts_s: float = _LASTS_S
     clock: Callable[[], float] = time.monotonic
-    _found: dict[str, tuple[float, Manifest]] = field(factory=dict, init=False)
+    _matched: dict[str, tuple[float, Manifest]] = field(factory=dict, init=False)
 
     def note(self, name: str, manifest: Manifest) -> None:
         """Note that an environment matches its manifest now."""
-        others = [item for item in self._found.items() if item[0] != name]
-        self._found = dict([*others[1 - _ENVIRONMENTS :], (name, (self.clock(), manifest))])
+        others = [item for item in self._matched.items() if item[0] != name]
+        self._matched = dict([*others[1 - _ENVIRONMENTS :], (name, (self.clock(), manifest))])
 
     def manifest(self, name: str) -> Manifest | None:
         """The manifest that an environment matched a moment ago, None if it is too long ago."""
-        since, manifest = self._found.get(name, (0.0, None))
+        since, manifest = self._matched.get(name, (0.0, None))
         return manifest if self.clock() - since < self.lasts_s else None
 
     def forget(self) -> None:
         """Forget all of them: environments share files, so a change in one may be a change in others."""
-        self._found = {}
+        self._matched = {}

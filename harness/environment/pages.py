@@ -255,10 +255,10 @@ def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: s
     try:
         if "html" in kind:
             text = body.decode(charset or "utf-8", errors="replace")
-            found = _from_html(text, url, name)
-            if not found and not _OF_AN_INDEX.search(text):
+            releases = _from_html(text, url, name)
+            if not releases and not _OF_AN_INDEX.search(text):
                 raise no_list(host, f"it sends a web page that names no file of {name}")
-            return found
+            return releases
         if "json" in kind:
             return _from_json(body, url, name)
     except (*_UNREADABLE, UnsupportedRepoVersionError) as error:
@@ -287,22 +287,22 @@ def _from_json(body: bytes, url: str, name: str) -> list[Release]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # minor versions only add keys
         page = ProjectPage.from_json_data(data, url)
-    found = [_release(name, package, package.upload_time) for package in page.packages]
+    releases = [_release(name, package, package.upload_time) for package in page.packages]
     listed = [Release(name, version) for text in page.versions or () if (version := parsed_version(text))]
-    return [release for release in found if release is not None] + listed
+    return [release for release in releases if release is not None] + listed
 
 
 def _from_html(text: str, url: str, name: str) -> list[Release]:
     from pypi_simple import DistributionPackage
     from pypi_simple.html import RepositoryPage
 
-    found = []
+    releases = []
     for link in RepositoryPage.from_html(text, base_url=url).links:
         uploaded = _moment(link.get_str_attrib("data-upload-time"))
         release = _release(name, DistributionPackage.from_link(link, name), uploaded)
         if release is not None:
-            found.append(release)
-    return found
+            releases.append(release)
+    return releases
 
 
 def _moment(stamp: str | None) -> datetime | None:
@@ -342,18 +342,18 @@ def host_of(url: str) -> str:
 
 def unreachable(host: str, why: str = "") -> NoNetwork:
     """The error for a server that does not answer."""
-    told = ", ".join(filter(None, (host, why)))
-    return NoNetwork(f"the package index can't be reached{f' ({told})' if told else ''}", hint=_AGAIN)
+    reason = ", ".join(filter(None, (host, why)))
+    return NoNetwork(f"the package index can't be reached{f' ({reason})' if reason else ''}", hint=_AGAIN)
 
 
 def access_refused(host: str, status: int) -> IndexFault:
     """The error for a server that requires a login."""
-    return IndexFault(f"the package index refuses access: {host or 'it'} answers {_said(status)}", hint=_ACCESS)
+    return IndexFault(f"the package index refuses access: {host or 'it'} answers {_status_line(status)}", hint=_ACCESS)
 
 
 def failing_status(host: str, status: int) -> IndexFault:
     """The error for a server that fails, or asks to try later."""
-    return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
+    return IndexFault(f"the package index fails: {host or 'it'} answers {_status_line(status)}", hint=_AGAIN)
 
 
 def no_list(host: str, why: str) -> IndexFault:
@@ -361,5 +361,5 @@ def no_list(host: str, why: str) -> IndexFault:
     return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=_LOG_IN)
 
 
-def _said(status: int) -> str:
+def _status_line(status: int) -> str:
     return f"{status} {responses.get(status, '')}".strip()

@@ -30,49 +30,49 @@ class PipSettings:
 
     def as_uv_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The same settings as uv's environment variables, which win where the user has set them."""
-        told: dict[str, str] = {}
+        variables: dict[str, str] = {}
         if self.index_url and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & environ.keys():
-            told["UV_DEFAULT_INDEX"] = self.index_url
+            variables["UV_DEFAULT_INDEX"] = self.index_url
         if self.extra_index_urls and not {"UV_INDEX", "UV_EXTRA_INDEX_URL"} & environ.keys():
-            told["UV_INDEX"] = " ".join(self.extra_index_urls)
+            variables["UV_INDEX"] = " ".join(self.extra_index_urls)
             # pip takes the best version of all its indexes; uv by default stops at the first index.
-            told.setdefault("UV_INDEX_STRATEGY", environ.get("UV_INDEX_STRATEGY", "unsafe-best-match"))
+            variables.setdefault("UV_INDEX_STRATEGY", environ.get("UV_INDEX_STRATEGY", "unsafe-best-match"))
         if self.find_links:
             given = [part for part in environ.get("UV_FIND_LINKS", "").split(",") if part]
-            told["UV_FIND_LINKS"] = ",".join(dict.fromkeys([*given, *self.find_links]))
+            variables["UV_FIND_LINKS"] = ",".join(dict.fromkeys([*given, *self.find_links]))
         if self.no_index:
-            told["UV_NO_INDEX"] = "1"
-        return told
+            variables["UV_NO_INDEX"] = "1"
+        return variables
 
 
 def read_pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
     """Read what pip would use in this process."""
     environ = os.environ if environ is None else environ
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if environ.get("PIP_CONFIG_FILE") != os.devnull:
         for path in _configuration_files(environ):
-            found.update(_section(path))
+            values.update(_section(path))
     for key in ("index-url", "extra-index-url", "find-links", "no-index"):
         value = environ.get("PIP_" + key.upper().replace("-", "_"))
         if value:
-            found[key] = value
+            values[key] = value
     return PipSettings(
-        index_url=found.get("index-url") or None,
-        extra_index_urls=tuple(found.get("extra-index-url", "").split()),
+        index_url=values.get("index-url") or None,
+        extra_index_urls=tuple(values.get("extra-index-url", "").split()),
         find_links=tuple(
-            str(Path(p).expanduser()) if "://" not in p else p for p in found.get("find-links", "").split()
+            str(Path(p).expanduser()) if "://" not in p else p for p in values.get("find-links", "").split()
         ),
-        no_index=found.get("no-index", "").strip().lower() in {"1", "true", "yes", "on"},
+        no_index=values.get("no-index", "").strip().lower() in {"1", "true", "yes", "on"},
     )
 
 
 def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
     """The URLs of all indexes that uv gets; "" is the default of the index client."""
-    told = {**environ, **settings.as_uv_environment(environ)}
-    if told.get("UV_NO_INDEX"):
+    variables = {**environ, **settings.as_uv_environment(environ)}
+    if variables.get("UV_NO_INDEX"):
         return []
-    main = told.get("UV_DEFAULT_INDEX") or told.get("UV_INDEX_URL") or ""
-    extra = [*told.get("UV_INDEX", "").split(), *told.get("UV_EXTRA_INDEX_URL", "").split()]
+    main = variables.get("UV_DEFAULT_INDEX") or variables.get("UV_INDEX_URL") or ""
+    extra = [*variables.get("UV_INDEX", "").split(), *variables.get("UV_EXTRA_INDEX_URL", "").split()]
     named = [url.split("=", 1)[-1] if "=" in url.split("://")[0] else url for url in [main, *extra]]
     return list(dict.fromkeys(url.rstrip("/") + "/" if url else "" for url in named))
 

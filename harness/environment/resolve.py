@@ -106,25 +106,25 @@ class _Question(Resolver):
 
     def answer(self, combination: Combination) -> Resolution:
         """The lock for a request, without the fewest holds with which there is none; or why there is none at all."""
-        asked = self.capped(Attempt(combination))
-        first = self.lock(asked)
-        floors = self._floors(asked, first)
+        requested = self.capped(Attempt(combination))
+        first = self.lock(requested)
+        floors = self._floors(requested, first)
         back = _pulled_back(first, floors)
         if not combination.holds or (isinstance(first, Lock) and not back):
-            return self._resolution(combination, asked, first)
-        later = self._later(asked)
+            return self._resolution(combination, requested, first)
+        later = self._later(requested)
         tried: dict[tuple[str, ...], tuple[Attempt, Lock | Resolution]] = {}
 
         def has_lock(lifted: Collection[str]) -> bool:
             holds = tuple(hold for hold in combination.holds if hold not in lifted)
-            attempt = evolve(asked, combination=evolve(combination, holds=holds), floors=floors)
+            attempt = evolve(requested, combination=evolve(combination, holds=holds), floors=floors)
             attempt = self._with_later(attempt, later)
             tried[holds] = attempt, self.lock(attempt)
             return isinstance(tried[holds][1], Lock)
 
         lifted = fewest(combination.holds, has_lock)
         if lifted is None:
-            return self._resolution(combination, asked, first)
+            return self._resolution(combination, requested, first)
         holds = tuple(hold for hold in combination.holds if hold not in lifted)
         return self._resolution(combination, *tried[holds], f", which would take {' and '.join(back)}" if back else "")
 
@@ -135,19 +135,19 @@ class _Question(Resolver):
             return answer
         return Resolution(answer, (*self.unbuilt.values(), *self._drift(combination, attempt, answer, why)))
 
-    def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
+    def _with_later(self, attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
         """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
         later: dict[str, datetime] = {}
-        for hold in asked.combination.holds:
+        for hold in attempt.combination.holds:
             later |= by_hold.get(hold, {})
-        found = [cap for cap in asked.caps if name_of(cap) not in later]
-        for name in sorted(later.keys() & {name_of(cap) for cap in asked.caps}):
-            found += caps([name], self.index, later[name])
-        return evolve(asked, later=later, caps=tuple(found))
+        limits = [cap for cap in attempt.caps if name_of(cap) not in later]
+        for name in sorted(later.keys() & {name_of(cap) for cap in attempt.caps}):
+            limits += caps([name], self.index, later[name])
+        return evolve(attempt, later=later, caps=tuple(limits))
 
-    def _later(self, asked: Attempt) -> dict[str, dict[str, datetime]]:
+    def _later(self, attempt: Attempt) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
-        combination = asked.combination
+        combination = attempt.combination
         without_near = evolve(self, near=None, unbuilt={})
         later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
@@ -197,24 +197,24 @@ class _Question(Resolver):
         release = self.index.known_release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 
-    def _drift(self, asked: Combination, got: Attempt, lock: Lock, why: str) -> tuple[str, ...]:
-        told = []
-        for hold in map(Requirement, asked.holds):
+    def _drift(self, combination: Combination, attempt: Attempt, lock: Lock, why: str) -> tuple[str, ...]:
+        notes = []
+        for hold in map(Requirement, combination.holds):
             version = lock.version_of(normalized_name(hold.name))
             if version is not None and not hold.specifier.contains(version, prereleases=True):
-                told.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
-        if got.later:
-            newest = max(got.later.values())
-            told.append(
+                notes.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
+        if attempt.later:
+            newest = max(attempt.later.values())
+            notes.append(
                 f"the held packages allow other packages up to {newest:%Y-%m-%d}, later than the requested date"
             )
         if self.near is not None:
-            told += [
+            notes += [
                 str(change)
                 for change in self.near.diff(lock)
-                if change.before and change.after and change.name not in got.pinned
+                if change.before and change.after and change.name not in attempt.pinned
             ]
-        return tuple(told)
+        return tuple(notes)
 
     def capped(self, attempt: Attempt) -> Attempt:
         """The attempt with caps for the projects that uv's date limit can't be applied to.
@@ -225,29 +225,29 @@ class _Question(Resolver):
         combination = attempt.combination
         if combination.as_of is None:
             return attempt
-        kept = {pin.name for pin in self.near.pins} if self.near is not None else set()
-        attempt = self._without_dates(attempt, self.index.projects_without_dates(kept))
+        preferred = {pin.name for pin in self.near.pins} if self.near is not None else set()
+        attempt = self._without_dates(attempt, self.index.projects_without_dates(preferred))
         is_backed = self.uv.has_torch_backend
         if not is_backed and not self.index.is_of_several:
             return attempt
         named = frozenset(name_of(text) for text in (*combination.requirements, *combination.holds))
-        found = frozenset(name for name in named if self.index.lacks_dates(name))
-        found |= of_a_torch_backend(named) if is_backed else frozenset()
+        undated = frozenset(name for name in named if self.index.lacks_dates(name))
+        undated |= of_a_torch_backend(named) if is_backed else frozenset()
         for _ in range(_TURNS):
-            attempt = self._without_dates(attempt, found)
-            chosen, found = self._chosen_today(attempt)
-            found |= of_a_torch_backend(chosen) if is_backed else frozenset()
-            if found <= attempt.undated:
+            attempt = self._without_dates(attempt, undated)
+            chosen, undated = self._chosen_today(attempt)
+            undated |= of_a_torch_backend(chosen) if is_backed else frozenset()
+            if undated <= attempt.undated:
                 break
         return attempt
 
     def _without_dates(self, attempt: Attempt, projects: Collection[str]) -> Attempt:
         """The attempt with caps in place of the date for these projects, too."""
-        as_of, more = attempt.combination.as_of, frozenset(projects) - attempt.undated
-        if as_of is None or not more:
+        as_of, added = attempt.combination.as_of, frozenset(projects) - attempt.undated
+        if as_of is None or not added:
             return attempt
-        limits = (*attempt.caps, *caps(more - attempt.pinned, self.index, as_of))
-        return evolve(attempt, undated=attempt.undated | more, caps=limits)
+        limits = (*attempt.caps, *caps(added - attempt.pinned, self.index, as_of))
+        return evolve(attempt, undated=attempt.undated | added, caps=limits)
 
     def _chosen_today(self, attempt: Attempt) -> tuple[frozenset[str], frozenset[str]]:
         """The projects that uv would choose without a date, and those of them whose file has no upload time."""
@@ -284,15 +284,15 @@ class _Question(Resolver):
                 continue
             if not lacks_wheels(answer.words):
                 return answer
-            more = self._missing_wheels(attempt, wheels, answer.words)
+            built = self._missing_wheels(attempt, wheels, answer.words)
             failed = [
                 f"{wheel.release} has no usable wheels and {CANT_BUILD}: {wheel.words}"
-                for wheel in more.values()
+                for wheel in built.values()
                 if isinstance(wheel, NotBuilt)
             ]
             if failed:
                 return Resolution(words="; ".join(failed), lasts=False)
-            new = {name: wheel for name, wheel in more.items() if isinstance(wheel, BuiltWheel)}
+            new = {name: wheel for name, wheel in built.items() if isinstance(wheel, BuiltWheel)}
             if not new or new.items() <= wheels.items():
                 return answer
             wheels = {**wheels, **new}
@@ -322,8 +322,8 @@ class _Question(Resolver):
         while True:
             new = {name for name in projects_without_wheels(words) if may_be_built(name, combination)} - names
             if combination.only_named:  # each is pinned, and uv names one at a time
-                found = itertools.compress(pinned, at_once(self._has_no_wheel, pinned, pinned.values()))
-                new |= {name for name in found if may_be_built(name, combination)} - names
+                sdist_only = itertools.compress(pinned, at_once(self._has_no_wheel, pinned, pinned.values()))
+                new |= {name for name in sdist_only if may_be_built(name, combination)} - names
             new -= {name for name, wheel in wheels.items() if pinned.get(name) in (None, wheel.source.version)}
             if not new:
                 return {}
@@ -344,16 +344,16 @@ class _Question(Resolver):
             return {}
         lock = read_lock(answer, self.interpreter)
         decided = attempt.pinned | wheels.keys() | self.unbuilt.keys()
-        asked = [pin for pin in lock.pins if may_be_built(pin.name, combination) and pin.name not in decided]
-        passed_over = at_once(lambda pin: self._was_passed_over(pin, combination), asked)
-        names = tuple(pin.name for pin in itertools.compress(asked, passed_over))
+        buildable = [pin for pin in lock.pins if may_be_built(pin.name, combination) and pin.name not in decided]
+        passed_over = at_once(lambda pin: self._was_passed_over(pin, combination), buildable)
+        names = tuple(pin.name for pin in itertools.compress(buildable, passed_over))
         if not names:
             return {}
-        there = self._answer(evolve(self._offered(attempt, wheels), sources=names))
-        if isinstance(there, Resolution):
+        newest = self._answer(evolve(self._offered(attempt, wheels), sources=names))
+        if isinstance(newest, Resolution):
             return {}
         built: dict[str, BuiltWheel] = {}
-        for name, source in self.builds.sources_in(there).items():
+        for name, source in self.builds.sources_in(newest).items():
             wanted = source.pin.version
             if name not in names or wanted == lock.version_of(name) or not self._has_no_wheel(name, wanted):
                 continue
@@ -390,10 +390,10 @@ class _Question(Resolver):
 
     def _answer(self, attempt: Attempt) -> str | Resolution:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
-            here = Path(folder)
-            (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
+            scratch = Path(folder)
+            (scratch / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
             if attempt.sources:
-                (here / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
+                (scratch / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
             answer, lock = self.uv.compile(
                 attempt.combination.requirements,
                 *("--constraints", "constraints.txt"),
@@ -401,7 +401,7 @@ class _Question(Resolver):
                 *self.uv.offering(attempt.links),
                 *(("--refresh",) if self.refresh else ()),
                 python=self.interpreter.path,
-                folder=here,
+                folder=scratch,
                 preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",
             )
         if answer.returncode != 0:

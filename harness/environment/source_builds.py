@@ -98,31 +98,33 @@ class SourceBuilds:
     def release(self, project: str, version: str) -> BuiltWheel | NotBuilt:
         """Return the wheel of a release, built now if it is not kept. Raises `NoNetwork`, `NoSpace`, `Cancelled`."""
         name = normalized_name(project)
-        for kept in self._root.glob(f"{name}-{version}-*/{_RECORD}"):
-            if (wheel := self._kept(kept.parent)) is not None:
+        for record in self._root.glob(f"{name}-{version}-*/{_RECORD}"):
+            if (wheel := self._stored(record.parent)) is not None:
                 return wheel
-        found = self._on_index(name, version)
+        source = self._on_index(name, version)
         return (
-            self.build(found) if found else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
+            self.build(source)
+            if source
+            else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
         )
 
     def of(self, pin: Pin) -> BuiltWheel | NotBuilt:
         """Return the wheel of a locked source distribution, built now if it is not kept. Raises as `release`."""
-        kept = self._kept(self._folder(pin))
-        if kept is not None:
-            return kept
-        found = self._on_index(pin.name, pin.version)
-        if found is None or found.pin.sha256 != pin.sha256:
+        wheel = self._stored(self._folder(pin))
+        if wheel is not None:
+            return wheel
+        source = self._on_index(pin.name, pin.version)
+        if source is None or source.pin.sha256 != pin.sha256:
             return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
-        return self.build(found)
+        return self.build(source)
 
     def sources_in(self, pylock: str) -> dict[str, LockedFile]:
         """The source distributions in a lock file of uv, by project."""
         return {file.pin.name: file for file in locked_files(pylock, self.interpreter) if file.is_source}
 
     def _on_index(self, name: str, version: str) -> LockedFile | None:
-        with claimed_folder(self.workspace.scratch, "sources-") as here:
-            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here)
+        with claimed_folder(self.workspace.scratch, "sources-") as folder:
+            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), folder)
             return self.sources_in(lock).get(name)
 
     def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
@@ -136,7 +138,7 @@ class SourceBuilds:
     def _folder(self, pin: Pin) -> Path:
         return self._root / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
 
-    def _kept(self, folder: Path) -> BuiltWheel | None:
+    def _stored(self, folder: Path) -> BuiltWheel | None:
         known = read_record(folder / _RECORD, _Built)
         path = folder / known.built if known is not None else folder
         if known is None or not path.is_file() or sha256_of(path) != known.sha256:
@@ -149,22 +151,22 @@ class SourceBuilds:
         """Return the wheel of a source distribution, built now if it is not kept. Raises as `release`."""
         pin, folder = source.pin, self._folder(source.pin)
         with acquire(self.workspace.locks / f"built-{folder.name}.lock"):
-            if (kept := self._kept(folder)) is not None:
-                return kept
+            if (stored := self._stored(folder)) is not None:
+                return stored
             if (failed := self._failed.get(folder.name)) is not None:
                 return failed
             python = f"Python {self.interpreter.minor}"
             self.reporter.report(
                 Note(f"building {pin.name} {pin.version} from its source, because it has no wheel for {python}")
             )
-            with claimed_folder(self.workspace.scratch, "build-") as here:
-                archive = here / pin.wheel
+            with claimed_folder(self.workspace.scratch, "build-") as scratch:
+                archive = scratch / pin.wheel
                 download(self.uv.settings, source.url, archive, pin.sha256)
-                wheel = self.build_wheel(archive, here / "wheel", pin.uploaded)
+                wheel = self.build_wheel(archive, scratch / "wheel", pin.uploaded)
                 if isinstance(wheel, str):
                     return self._failed.setdefault(folder.name, NotBuilt(_named(pin), wheel))
                 self._keep(folder, wheel, pin)
-            return self._kept(folder) or NotBuilt(_named(pin), "its wheel could not be kept")
+            return self._stored(folder) or NotBuilt(_named(pin), "its wheel could not be kept")
 
     def build_wheel(self, archive: Path, output: Path, uploaded: str) -> Path | str:
         """Build a source distribution into a wheel below `output`; returns the reason if that fails.
@@ -194,8 +196,8 @@ class SourceBuilds:
         def speak() -> None:
             while not ended.wait(_WORD_S):
                 minutes, most = (time.monotonic() - begun) / 60, self.uv.longest_build_s / 60
-                told = f"a build from source has run for {minutes:.0f} min; it is stopped after {most:.0f} min"
-                self.reporter.report(Note(told))
+                note = f"a build from source has run for {minutes:.0f} min; it is stopped after {most:.0f} min"
+                self.reporter.report(Note(note))
 
         speaker = threading.Thread(target=speak, name="build", daemon=True)
         speaker.start()
@@ -260,8 +262,8 @@ class OfflineBuild:
 
         Raises `NoNetwork`, `NoSpace`, `IndexFault`, `Cancelled` and `UserMistake`.
         """
-        here = output.parent
-        links = here / f"requirements-{self.depth}"
+        folder = output.parent
+        links = folder / f"requirements-{self.depth}"
         shutil.rmtree(links, ignore_errors=True)  # those of another day
         links.mkdir()
         words = ["build", "--wheel", "--no-sources", "--no-create-gitignore", "--offline", "--no-index"]
@@ -270,7 +272,7 @@ class OfflineBuild:
         known: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
             left = min(self.uv.longest_build_s, max(1.0, self.until - time.monotonic()))
-            answer = evolve(self.uv, longest_build_s=left).call(*words, *options, source, cwd=here)
+            answer = evolve(self.uv, longest_build_s=left).call(*words, *options, source, cwd=folder)
             wheel = next((path for path in output.glob("*.whl") if path not in before), None)
             if answer.returncode == 0 and wheel is not None:
                 return wheel, answer
@@ -299,15 +301,15 @@ class OfflineBuild:
             answer, files = self._resolved(wanted, links, own)
             if answer.returncode == 0:
                 break
-            more = sorted(projects_without_wheels(answer.words).difference(own))
-            if not more or self.depth == _DEEPEST:
+            missing = sorted(projects_without_wheels(answer.words).difference(own))
+            if not missing or self.depth == _DEEPEST:
                 return answer
-            for name in more:
+            for name in missing:
                 text = next((text for text in wanted if name_of(text) == name), name)
                 failed = self._build_requirement(text, links)
                 if failed is not None:
                     return failed
-            own = (*own, *more)
+            own = (*own, *missing)
         for file in files:
             if not (links / file.pin.wheel).is_file():
                 download(self.uv.settings, file.url, links / file.pin.wheel, file.pin.sha256)
@@ -322,8 +324,8 @@ class OfflineBuild:
 
     def _build_requirement(self, text: str, links: Path) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
-        answer, found = _source_of(self.uv, self.interpreter, text, self.dated, links)
-        sources = [file for file in locked_files(found, self.interpreter) if file.is_source]
+        answer, lock = _source_of(self.uv, self.interpreter, text, self.dated, links)
+        sources = [file for file in locked_files(lock, self.interpreter) if file.is_source]
         if not sources:
             return answer if answer.returncode else UvAnswer(1, f"error: there is no file of {text}")
         archive = links.parent / sources[0].pin.wheel
@@ -349,5 +351,5 @@ def without_requirements(projects: Iterable[str]) -> str:
 
 def _wanted(words: str) -> tuple[str, ...]:
     """The requirements that a build has asked for in vain."""
-    found = _WANTED.findall(words)
-    return tuple(" ".join(re.sub(r"[│|]", " ", text).split()) for text in _QUOTED.findall(found[-1])) if found else ()
+    lists = _WANTED.findall(words)
+    return tuple(" ".join(re.sub(r"[│|]", " ", text).split()) for text in _QUOTED.findall(lists[-1])) if lists else ()

@@ -82,14 +82,14 @@ class Trees:
                 target = path.readlink()
                 if target.is_absolute() or not path.resolve().is_relative_to(root):
                     raise NotKept(f"{name} is a link to a place elsewhere")
-                told = f"link {target}"
+                state = f"link {target}"
             elif path.is_dir():
-                told = "folder"
+                state = "folder"
             elif name in states and states[name].content != UNREADABLE:
-                told = f"file {bool(states[name].mode & _EXECUTABLE)} {states[name].content}"
+                state = f"file {bool(states[name].mode & _EXECUTABLE)} {states[name].content}"
             else:
                 raise NotKept(f"{name} {UNREADABLE}")
-            digest.update(f"{name}\0{told}\0".encode("utf-8", "surrogateescape"))
+            digest.update(f"{name}\0{state}\0".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
 

@@ -132,8 +132,8 @@ class Uv:
     @property
     def wheels_folder(self) -> Path:
         """The part of uv's cache with unpacked wheels, of the newest layout; it may not exist."""
-        found = self.cache_folder.glob("wheels-v*")
-        return max(found, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
+        folders = self.cache_folder.glob("wheels-v*")
+        return max(folders, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
 
     def offering(self, folders: Sequence[Path]) -> list[str]:
         """Options that offer the wheels in these folders, beside the user's own folders."""
@@ -224,29 +224,29 @@ class Uv:
         Our own variables are passed on whatever their names are.
         """
         passed = {name for name in self.environment if _PASSED.fullmatch(name) and not SECRET_NAME.search(name)}
-        told = {name: _LOGIN.sub("", self.environment[name]) for name in passed}
-        told |= {**self.extra_environment, "UV_NO_CONFIG": "1"}
+        variables = {name: _LOGIN.sub("", self.environment[name]) for name in passed}
+        variables |= {**self.extra_environment, "UV_NO_CONFIG": "1"}
         if self.sandbox is None:
-            yield told, []
+            yield variables, []
             return
         with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
             home = Path(folder, "home")
             home.mkdir()
             # A cache of its own: what one build leaves there is not used by the next.
-            told |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
-            told.pop("TMPDIR", None)
+            variables |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
+            variables.pop("TMPDIR", None)
             access = FileAccess(
                 scratch=Path(folder),
                 work=cwd,
                 python=Path(argv[argv.index("--python") + 1]),
-                readable=(Path(argv[0]), *_readable(told)),
+                readable=(Path(argv[0]), *_readable(variables)),
                 writable=(cwd,),
             )
-            yield told, self.sandbox.around(access)
+            yield variables, self.sandbox.around(access)
 
-    def find_python(self, asked: str | None) -> Path:
+    def find_python(self, wanted: str | None) -> Path:
         """The path of an interpreter for a version; None: the base interpreter of the running one."""
-        if asked is None:
+        if wanted is None:
             return Path(getattr(sys, "_base_executable", None) or sys.executable)
         # By itself uv only sees those of pyenv that it has activated.
         root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
@@ -254,21 +254,23 @@ class Uv:
         folders = [str(pyenv[version]) for version in sorted(pyenv, reverse=True)]
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])
         uv = evolve(self, extra_environment={**self.extra_environment, "PATH": path})
-        answer = uv.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
-        found = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else None
-        if found is None or not found.exists():
+        answer = uv.call("python", "find", "--no-project", "--system", wanted, cwd=Path.cwd())
+        python = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else None
+        if python is None or not python.exists():
             raise UserMistake(
-                f"no Python {asked} on this machine",
-                hint=f"--python takes a path too; uv python install '{asked}' installs one",
+                f"no Python {wanted} on this machine",
+                hint=f"--python takes a path too; uv python install '{wanted}' installs one",
             )
-        return found
+        return python
 
     def resolution_key(self, combination: Combination) -> str:
         """Identifies the resolver's question with the user's index settings: another index may answer otherwise."""
-        told = {name: _LOGIN.sub("", value) for name, value in self.environment.items() if _OF_INDEX.fullmatch(name)}
-        if told.keys() <= {"UV_NO_INDEX"}:  # no index at all can't answer otherwise
+        variables = {
+            name: _LOGIN.sub("", value) for name, value in self.environment.items() if _OF_INDEX.fullmatch(name)
+        }
+        if variables.keys() <= {"UV_NO_INDEX"}:  # no index at all can't answer otherwise
             return combination.resolution_key
-        index = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
+        index = hashlib.sha256(json.dumps(variables, sort_keys=True).encode()).hexdigest()[:8]
         return f"{combination.resolution_key}-{index}"
 
     @property
@@ -299,8 +301,8 @@ def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
     _raise_if_full(words)
     if _OFFLINE.search(words):
-        told = "uv is set to work offline, and its cache lacks what this needs"
-        raise NoNetwork(told, hint="unset UV_OFFLINE, or see `offline` in uv.toml, and run the same command again")
+        problem = "uv is set to work offline, and its cache lacks what this needs"
+        raise NoNetwork(problem, hint="unset UV_OFFLINE, or see `offline` in uv.toml, and run the same command again")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
     if refused := _REFUSED.search(words):

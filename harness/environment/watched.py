@@ -109,12 +109,12 @@ def watched_environment(
                 builder.bytecode.learn(tree.fresh, sources, builder.interpreter.path, scratch)
             return tuple(dict.fromkeys(differs))
 
-        seen, prefix = folder, tree.folder
+        visible, prefix = folder, tree.folder
         if alias and lasting is not None:
-            seen, prefix = alias_of(location, alias), scratch / "prefix"
+            visible, prefix = alias_of(location, alias), scratch / "prefix"
             stdlib = builder.interpreter.stdlib
-            link_bytecode(prefix, tree.folder, {seen: base, base: base, stdlib: stdlib})
-        where = evolve(environment, folder=seen, python=seen / "bin" / "python")
+            link_bytecode(prefix, tree.folder, {visible: base, base: base, stdlib: stdlib})
+        where = evolve(environment, folder=visible, python=visible / "bin" / "python")
         yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
@@ -257,8 +257,8 @@ def link_bytecode(prefix: Path, tree: Path, folders: dict[Path, Path]) -> None:
 
     `folders` maps each folder of sources as the run sees it to the one that the tree knows it by.
     """
-    for seen, known in folders.items():
-        target, link = tree / known.relative_to(known.anchor), prefix / seen.relative_to(seen.anchor)
+    for visible, known in folders.items():
+        target, link = tree / known.relative_to(known.anchor), prefix / visible.relative_to(visible.anchor)
         target.mkdir(parents=True, exist_ok=True)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(target)

@@ -78,13 +78,13 @@ def laid_out(
         if path.endswith(_CODE) and len({trees[number].files[path].content for number in numbers}) > 1:
             others = " and ".join(str(trees[number]) for number in numbers)
             clashes.setdefault(f"{others}: that of {trees[first].name} is installed", []).append(path)
-    return installed, tuple(several), tuple(_told(where, paths) for where, paths in clashes.items())
+    return installed, tuple(several), tuple(_clash(where, paths) for where, paths in clashes.items())
 
 
-def _told(where: str, paths: Sequence[str]) -> str:
+def _clash(where: str, paths: Sequence[str]) -> str:
     names = [path.partition("/site-packages/")[2] or path for path in paths]
-    more = f" and {len(names) - _TOLD} more files" if len(names) > _TOLD else ""
-    return f"{', '.join(names[:_TOLD])}{more} in {where}"
+    rest = f" and {len(names) - _TOLD} more files" if len(names) > _TOLD else ""
+    return f"{', '.join(names[:_TOLD])}{rest} in {where}"
 
 
 STORED = "files"  # the folder of a stored wheel with its files
@@ -289,10 +289,10 @@ def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str
             if path.startswith(("../", "/")):
                 continue
             try:
-                found = (folder / path).lstat()
+                status = (folder / path).lstat()
             except OSError:
                 continue
-            files[path] = FileState.of(found, content_of(folder / path, found))
+            files[path] = FileState.of(status, content_of(folder / path, status))
             if digest.startswith("sha256=") and _hex(digest) != files[path].content:
                 wrong = wrong or path
     return files, wrong
@@ -308,8 +308,8 @@ def _hex(digest: str) -> str:
 
 def is_relocatable(files: Iterable[str], folder: Path) -> bool:
     """Whether no script names the environment that it was installed into."""
-    here = os.fsencode(folder)
-    return not any(path.startswith("bin/") and here in (folder / path).read_bytes() for path in files)
+    root = os.fsencode(folder)
+    return not any(path.startswith("bin/") and root in (folder / path).read_bytes() for path in files)
 
 
 # The file is on another file system, or has too many links.

@@ -67,18 +67,18 @@ class CpuBuilds:
     interpreter: Interpreter
     workspace: Workspace
     reporter: Reporter = SILENT
-    _found: dict[str, tuple[Pin, ...]] = field(factory=dict, init=False, repr=False, eq=False)
+    _builds: dict[str, tuple[Pin, ...]] = field(factory=dict, init=False, repr=False, eq=False)
     _asking: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     def of(self, lock: Lock) -> tuple[Pin, ...]:
         """The builds of the releases of PyTorch in a lock, () unless there is one for each, and nothing needs CUDA."""
         if any(_NEED_CUDA.fullmatch(pin.name) for pin in lock.pins):
             return ()
-        asked = " ".join(f"{pin.name}=={pin.version}" for pin in lock.pins if pin.name in _PROJECTS)
+        requirements = " ".join(f"{pin.name}=={pin.version}" for pin in lock.pins if pin.name in _PROJECTS)
         with self._asking:
-            if asked not in self._found:
-                self._found[asked] = self._known().builds.get(asked) or self._ask(asked)
-            return self._found[asked]
+            if requirements not in self._builds:
+                self._builds[requirements] = self._known().builds.get(requirements) or self._ask(requirements)
+            return self._builds[requirements]
 
     @property
     def _path(self) -> Path:
@@ -87,15 +87,17 @@ class CpuBuilds:
     def _known(self) -> _Known:
         return read_record(self._path, _Known) or _Known()
 
-    def _ask(self, asked: str) -> tuple[Pin, ...]:
+    def _ask(self, requirements: str) -> tuple[Pin, ...]:
         known = self._known()
-        if not asked or 0 <= time.time() - known.unreachable < _ASK_AGAIN_S:
+        if not requirements or 0 <= time.time() - known.unreachable < _ASK_AGAIN_S:
             return ()
         uv = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_QUICKLY})
         with tempfile.TemporaryDirectory(prefix="harness-builds-") as folder:
             options = ("--no-deps", "--torch-backend", BACKEND)
             try:
-                answer, lock = uv.compile(asked.split(), *options, python=self.interpreter.path, folder=Path(folder))
+                answer, lock = uv.compile(
+                    requirements.split(), *options, python=self.interpreter.path, folder=Path(folder)
+                )
             except (NoNetwork, IndexFault):
                 write_record(self._path, evolve(known, unreachable=time.time()))
                 self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
@@ -103,7 +105,7 @@ class CpuBuilds:
         pins = read_lock(lock, self.interpreter).pins
         if answer.returncode != 0 or not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()
-        write_record(self._path, evolve(known, builds={**known.builds, asked: pins}))
+        write_record(self._path, evolve(known, builds={**known.builds, requirements: pins}))
         return pins
 
 
@@ -130,14 +132,16 @@ def uncalled(lock: Lock) -> tuple[Pin, ...]:
 
 def left_out(pins: Sequence[Pin]) -> str:
     """A sentence about what was left out."""
-    told = f"{counted(len(pins), 'package')} of NVIDIA's libraries left out, because no GPU is here to call them on"
-    return f"{told} (--torch-backend none installs them)"
+    libraries = (
+        f"{counted(len(pins), 'package')} of NVIDIA's libraries left out, because no GPU is here to call them on"
+    )
+    return f"{libraries} (--torch-backend none installs them)"
 
 
 def replaced_by(builds: Sequence[Pin]) -> str:
     """A sentence about builds for CPUs that were installed instead."""
-    told = listed([f"{pin.name} {pin.version}" for pin in builds])
-    return f"{told} instead of the build for CUDA, because no GPU is here (--torch-backend none installs that)"
+    names = listed([f"{pin.name} {pin.version}" for pin in builds])
+    return f"{names} instead of the build for CUDA, because no GPU is here (--torch-backend none installs that)"
 
 
 def stand_in(pins: Sequence[Pin], folder: Path) -> None:
@@ -150,8 +154,8 @@ def stand_in(pins: Sequence[Pin], folder: Path) -> None:
         (info / "RECORD").write_text(f"{info.name}/METADATA,,\n{info.name}/RECORD,,\n", encoding="utf-8")
     stems = {match[1]: pin for pin in pins if (match := _LEFT_OUT.fullmatch(pin.name))}
     libraries = [path for path in packages.rglob("*.so*") if path.is_file()]
-    there = {path.name for path in libraries}
-    needed = {name for path in libraries for name in needed_by(path, symbols=False).libraries} - there
+    present = {path.name for path in libraries}
+    needed = {name for path in libraries for name in needed_by(path, symbols=False).libraries} - present
     missing = {name: _stem(name) for name in needed if any(_stem(name).startswith(stem) for stem in stems)}
     symbols: dict[str, dict[str, str]] = {name: {} for name in missing}
     for path in libraries:
@@ -242,12 +246,12 @@ def _needs(data: mmap.mmap, symbols: bool) -> Needs:
         return Needs(libraries)
     versions = dict(_versions(data, by_type[_VERSIONS_NEEDED], text)) if _VERSIONS_NEEDED in by_type else {}
     table, marks = by_type[_DYNSYM], by_type.get(_VERSIONS)
-    found = set()
+    imported = set()
     for number, row in enumerate(_SYM.iter_unpack(data[table[4] : table[4] + table[5]])):
         if row[3] == 0 and row[0]:  # undefined, with a name
             mark = struct.unpack_from("<H", data, marks[4] + 2 * number)[0] if marks else 0
-            found.add(ImportedSymbol(text(table, row[0]), *versions.get(mark & 0x7FFF, ("", ""))))
-    return Needs(libraries, frozenset(found))
+            imported.add(ImportedSymbol(text(table, row[0]), *versions.get(mark & 0x7FFF, ("", ""))))
+    return Needs(libraries, frozenset(imported))
 
 
 def _versions(data: mmap.mmap, section: Sequence[int], text: object) -> Iterator[tuple[int, tuple[str, str]]]:

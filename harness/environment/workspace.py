@@ -144,7 +144,7 @@ class Location:
     """Where an environment is, and by its name what is kept outside of it: its record, its locks, its bytecode.
 
     Runs share the lock `in_use`; building and removing need it exclusively. A process that may read the environment
-    shares `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree
+    shares `readers_lock` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree
     `pycache` has `bytecode_lock`. `aliases` are other paths to it.
     """
 
@@ -153,7 +153,7 @@ class Location:
 
     folder = _Kept("environments")
     in_use = _Kept("locks", ".lock")
-    kept = _Kept("locks", ".kept.lock")
+    readers_lock = _Kept("locks", ".kept.lock")
     bytecode_lock = _Kept("locks", ".bytecode.lock")
     manifest_path = _Kept("records", ".json")
     aliases = _Kept("aliases")
@@ -167,7 +167,7 @@ class Location:
     def remove(self) -> bool:
         """Remove the environment unless it is in use; returns whether it was removed."""
         try:
-            with acquire(self.kept, wait=False), acquire(self.in_use, wait=False):
+            with acquire(self.readers_lock, wait=False), acquire(self.in_use, wait=False):
                 if not self.folder.is_dir():
                     return False
                 self.discard()
@@ -229,8 +229,8 @@ def _is_bare(folder: Path) -> bool:
 
 def site_packages(folder: Path, built_at: Path | None = None) -> Path:
     """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
-    found = next((built_at or folder).glob("lib/python*/site-packages"))
-    return folder / found.relative_to(built_at or folder)
+    packages = next((built_at or folder).glob("lib/python*/site-packages"))
+    return folder / packages.relative_to(built_at or folder)
 
 
 def module_of(path: str) -> str:

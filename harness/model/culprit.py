@@ -115,7 +115,7 @@ class Finding:
     @property
     def is_tied(self) -> bool:
         """Whether it names packages of which one may have only come along: no run told them apart."""
-        return self.level is Level.PACKAGE and len(self.packages) > 1 and not self.is_minimal
+        return len(self.packages) > 1 and not self.is_minimal
 
     @property
     def is_shown_one_way(self) -> bool:

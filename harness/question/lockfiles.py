@@ -329,7 +329,7 @@ def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     installed = installed_in(python)
     entries, notes = [], []
-    for name, release, origin in installed.found:
+    for name, release, origin in installed.packages:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue

@@ -85,8 +85,8 @@ class GpuPool:
     def _listed(self) -> tuple[Gpu, ...]:
         """The current state of the pool's GPUs, the one with the most free memory first."""
         wanted = {gpu.address for gpu in self.gpus}
-        found = [gpu for gpu in self.find() if gpu.address in wanted]
-        return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
+        gpus = [gpu for gpu in self.find() if gpu.address in wanted]
+        return tuple(sorted(gpus, key=lambda gpu: (-gpu.free, gpu.index)))
 
 
 def _free(listed: tuple[Gpu, ...]) -> str:
