@@ -317,7 +317,8 @@ def normal(text):
 )
 def test_a_dying_run_keeps_its_results_and_names_the_test(project, death, kind):
     folder = project(
-        test_death=f"import os, time, pytest\ndef test_before(): pass\ndef test_dies(): {death}\ndef test_after(): pass\n"
+        test_death="import os, time, pytest\ndef test_before(): pass\n"
+        f"def test_dies(): {death}\ndef test_after(): pass\n"
     )
     ran = run(folder, "pytest", "-q", ".", timeout=4.0 if kind == "TimedOut" else 60.0)
     assert outcomes(ran) == {"test_death.py::test_before": "passed", "test_death.py::test_dies": "error"}
