@@ -74,12 +74,12 @@ class Pointers:
         for change in exchange.package.packages:
             places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
             with contextlib.suppress(OSError):  # the environment was removed in the meantime
-                for one in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
-                    (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
-                    if one.kind == _CHANGED_PARAMETERS:
-                        functions.add(one.name)
-                    if one.kind == _REMOVED and one.file.endswith(".pyi"):
-                        gone.append(one)
+                for evidence in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
+                    (newer if evidence.kind == _NEW_MESSAGE else older).add((evidence.file, evidence.line))
+                    if evidence.kind == _CHANGED_PARAMETERS:
+                        functions.add(evidence.name)
+                    if evidence.kind == _REMOVED and evidence.file.endswith(".pyi"):
+                        gone.append(evidence)
         return cls(frozenset(older), frozenset(newer), frozenset(functions), tuple(gone))
 
     @property
@@ -115,7 +115,9 @@ class Clues:
         last = _last_rank(self.before), _last_rank(self.after)
         wanted = used_names(self.source)
         asked_for = {
-            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
+            path
+            for path, difference in edits.differences.items()
+            if not wanted.isdisjoint(_DEFINED.findall(difference.after))
         }
         spoken_of = _rarity(edits, _words_of(self.sides))
         named = edits.defining(names_of(failure_of(self.sides)))
@@ -148,7 +150,7 @@ class Clues:
         before, after = self.before, self.after
         if before is None or after is None:
             return frozenset()
-        found = set()
+        units = set()
         for unit in filter(edits.is_region, edits.all):
             path, function = edits.path_of(unit), edits.function(unit)
             home = edits.homes.get(path, path)
@@ -156,8 +158,8 @@ class Clues:
             if not is_traced or not function or not edits.differences[path].is_function(function):
                 continue
             if function not in before.called.get(home, {}) and function not in after.called.get(path, {}):
-                found.add(unit)
-        return frozenset(found)
+                units.add(unit)
+        return frozenset(units)
 
 
 @frozen
@@ -235,23 +237,29 @@ def _words_of(sides: Sides) -> frozenset[str]:
     What a package raises speaks of much else.
     """
     raised = failure_of(sides)
-    chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
-    said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
-    return frozenset(_WORD.findall("\n".join(said)))
+    chain = [
+        exception
+        for exception in (raised.chain() if raised is not None else ())
+        if exception.frames and not exception.frames[-1].package
+    ]
+    texts = [exception.message for exception in chain] + [
+        frame.text for exception in chain for frame in exception.frames if not frame.package
+    ]
+    return frozenset(_WORD.findall("\n".join(texts)))
 
 
-def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:
+def _rarity(edits: Edits, spoken: frozenset[str]) -> dict[Unit, float]:
     """How rare, from 0 to 1, the rarest of these words is that a region has in its lines.
 
     The measure is the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from
     reports (Zhou, Zhang and Lo, 2012).
     """
-    wanted = said.difference(keyword.kwlist, _PROSE)
+    wanted = spoken.difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]
     words = {unit: wanted & edits.words(unit) for unit in regions} if wanted else {}
-    counts = Counter(word for found in words.values() for word in found)
+    counts = Counter(word for own in words.values() for word in own)
     most = math.log(max(len(regions), 2))
-    rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}
+    rarest = {unit: min(counts[word] for word in own) for unit, own in words.items() if own}
     return {unit: (1 - math.log(count) / most) ** 2 for unit, count in rarest.items()}
 
 
@@ -310,7 +318,7 @@ def _together_first(
     for part in parts:
         path = edits.path_of(next(iter(part)))
         whole = frozenset(wholes.get((path, ""), ()))
-        beside = [one for one in inside.pop(path, []) if one < whole]
+        beside = [smaller for smaller in inside.pop(path, []) if smaller < whole]
         if len(beside) >= _SEVERAL:
             yield whole
             for at in range(0, len(beside), _AT_A_TIME):
@@ -320,15 +328,15 @@ def _together_first(
 
 def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
     """All regions of the files in each folder, those with the most parts to try alone first."""
-    found: dict[str, set[Unit]] = {}
+    folders: dict[str, set[Unit]] = {}
     counts: Counter[str] = Counter()
     for (path, function), units in wholes.items():
         if not function:
             folder = path.rpartition("/")[0]
-            found.setdefault(folder, set()).update(units)
+            folders.setdefault(folder, set()).update(units)
             counts[folder] += sum(frozenset({unit}) in scores for unit in units)
     several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
-    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
+    return [frozenset(folders[folder]) for folder in several] if len(folders) > 1 else []
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
@@ -365,7 +373,7 @@ def failure_of(sides: Sides) -> RaisedException | None:
 def message_of(sides: Sides) -> str:
     """The messages of the exception of the failing side and of its causes; "" if no side has one."""
     raised = failure_of(sides)
-    return "\n".join(one.message for one in raised.chain()) if raised is not None else ""
+    return "\n".join(exception.message for exception in raised.chain()) if raised is not None else ""
 
 
 def _failing(sides: Sides) -> Observation:
@@ -378,5 +386,5 @@ def _failing(sides: Sides) -> Observation:
 def _frames(sides: Sides) -> tuple[StackFrame, ...]:
     """The frames of the failing side, the innermost first; those of the causes come before those of the exception."""
     raised = failure_of(sides)
-    found = [frame for one in (raised.chain() if raised is not None else ()) for frame in one.frames]
-    return tuple(reversed(found))
+    frames = [frame for exception in (raised.chain() if raised is not None else ()) for frame in exception.frames]
+    return tuple(reversed(frames))
