@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from harness.run.sandbox import Sandbox
     from harness.store import Store
 
-_TOLD = 4
+_SHOWN = 4
 _TODAY_LASTS = timedelta(minutes=2)
 _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
@@ -448,7 +448,7 @@ def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
         for pin in lock.pins
         if pin.version and pin.name not in free and not same_version(pin.version, installed.get(pin.name, ""))
     ]
-    return f"the run saw other packages than its lock: {listed(differences, _TOLD)}" if differences else ""
+    return f"the run saw other packages than its lock: {listed(differences, _SHOWN)}" if differences else ""
 
 
 def same_version(version: str, other: str) -> bool:

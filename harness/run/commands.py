@@ -194,6 +194,8 @@ class Collection:
             ran = evolve(ran, outcome=Outcome.EXITED, detail=NO_TESTS)
         if ran.outcome is Outcome.COMPLETED and any(test.outcome.is_failure for test in record.tests):
             ran = evolve(ran, outcome=Outcome.EXITED)  # something ended the process with exit code 0
+        elif ran.outcome is Outcome.COMPLETED and record.running and not (record.over or record.ended):
+            ran = evolve(ran, outcome=Outcome.EXITED, detail="exit code 0")
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
@@ -317,6 +319,7 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
     is_crash_at_exit = record.over and ran.outcome is Outcome.CRASHED
     if not in_test and not is_crash_at_exit and any(test.outcome.is_failure for test in record.tests):
         return None
+    in_test = bool(record.running)  # pytest.exit also ends the record
     where = " in this test" if in_test else ""
     match ran.outcome:
         case Outcome.CRASHED:
