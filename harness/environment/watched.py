@@ -161,8 +161,8 @@ def flaw_of(mixture: Mixture, python: str) -> str:
 def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
     """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`.
 
-    Packages without an exchanged file are linked, scripts are copied. All folders of the others are real, and their files are copied with
-    their times: code that follows the links in its own path must not leave the mixture.
+    Packages without an exchanged file are linked, scripts are copied. All folders of the other packages are real, and
+    their files are copied with their times: code that follows the links in its own path must not leave the mixture.
     """
     folder.mkdir()
     (folder / "bin").mkdir()
