@@ -306,10 +306,8 @@ class _Results:
         for failure in self._failed:
             if failure.id == WHOLE_RUN or failure.id in counted:
                 continue
-            is_absent = failure.id not in older.own
-            if is_absent and older.of(failure.id):
-                continue
-            if ended_well or (is_absent and self._is_clean_up(failure)):
+            is_new = failure.id not in older.own and not older.of(failure.id)
+            if ended_well or (is_new and self._is_clean_up(failure)):
                 yield failure
 
     def _is_clean_up(self, failure: TestResult) -> bool:

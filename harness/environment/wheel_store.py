@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _CODE = (".py", ".so", ".pth", ".pyd")
-_TOLD = 2
+_SHOWN = 2
 
 
 @frozen(eq=False)
@@ -83,8 +83,8 @@ def laid_out(
 
 def _clash(where: str, paths: Sequence[str]) -> str:
     names = [path.partition("/site-packages/")[2] or path for path in paths]
-    rest = f" and {len(names) - _TOLD} more files" if len(names) > _TOLD else ""
-    return f"{', '.join(names[:_TOLD])}{rest} in {where}"
+    rest = f" and {len(names) - _SHOWN} more files" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{rest} in {where}"
 
 
 STORED = "files"  # the folder of a stored wheel with its files

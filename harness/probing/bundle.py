@@ -195,10 +195,10 @@ def _claim(output: Path) -> None:
     _remove_own(output)
 
 
-def _remove_own(output: Path, *more: str) -> None:
-    """Remove the folders of a bundle, also those in `more`, and nothing else."""
+def _remove_own(output: Path, *names: str) -> None:
+    """Remove the folders of a bundle, also those in `names`, and nothing else."""
     for path in output.iterdir():
-        is_own = path.name in ("harness", "folders", *more) or (path / "job.json").is_file()
+        is_own = path.name in ("harness", "folders", *names) or (path / "job.json").is_file()
         if is_own and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
 
@@ -238,7 +238,11 @@ def _required(name: str) -> set[str]:
         if name not in names and name not in _NOT_CARRIED:
             names.add(name)
             needs = map(Requirement, distribution(name).requires or ())
-            waiting += [one.name for one in needs if one.marker is None or one.marker.evaluate({"extra": ""})]
+            waiting += [
+                requirement.name
+                for requirement in needs
+                if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            ]
     return names
 
 
@@ -256,14 +260,14 @@ class Wheels:
 
         Raises `NoNetwork` and `NoSpace`.
         """
-        kept = {pin: self._kept(pin) for pin in pins}
-        missing = {pin.name: pin for pin, wheel in kept.items() if wheel is None}
+        wheels = {pin: self._wheel(pin) for pin in pins}
+        missing = {pin.name: pin for pin, wheel in wheels.items() if wheel is None}
         if missing:
-            asked = [f"{pin.name}=={pin.version}" for pin in missing.values()]
+            requirements = [f"{pin.name}=={pin.version}" for pin in missing.values()]
             try:
                 with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
                     answer, lock = self.uv.compile(
-                        asked, "--no-deps", python=self.interpreter.path, folder=Path(scratch)
+                        requirements, "--no-deps", python=self.interpreter.path, folder=Path(scratch)
                     )
                     if answer.returncode != 0:
                         return " ".join(answer.words.split())
@@ -272,19 +276,19 @@ class Wheels:
                         if not pin.digests or file.pin.sha256 in pin.digests:
                             self._digests.pop(wheel, None)
                             download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
-                            kept[pin] = self._kept(evolve(pin, wheel=wheel))
+                            wheels[pin] = self._wheel(evolve(pin, wheel=wheel))
             except IndexFault as fault:
                 return fault.message
-        for pin, found in kept.items():
-            if found is None:
+        for pin, stored in wheels.items():
+            if stored is None:
                 return f"no index has a wheel of {pin.name} {pin.version} with the hash in the lock"
-        return tuple(found for found in kept.values() if found is not None)
+        return tuple(wheel for wheel in wheels.values() if wheel is not None)
 
     def size(self, wheels: Iterable[Pin]) -> int:
         """The size of these wheels in bytes; each file counts once."""
         return sum((self.folder / name).stat().st_size for name in {wheel.wheel for wheel in wheels})
 
-    def _kept(self, pin: Pin) -> Pin | None:
+    def _wheel(self, pin: Pin) -> Pin | None:
         """The wheel of a pin in this folder, if it is there with the right hash."""
         path = self.folder / pin.wheel
         if not path.is_file():

@@ -244,13 +244,13 @@ class Result:
             raise Refused(f"the result belongs to another probe ({run.key})")
         own = observation_without_run(job.probe, key, run.outcome, "", lock, setup_s=0.0)
         known = {name: getattr(own, name) for name in _OF_THE_JOB.split()}
-        seen: Observation = everywhere(run, str, plain)
-        return evolve(seen, **known, drift=tuple(dict.fromkeys((*job.drift, *seen.drift))))
+        observation: Observation = everywhere(run, str, plain)
+        return evolve(observation, **known, drift=tuple(dict.fromkeys((*job.drift, *observation.drift))))
 
     def _has_its_python(self, job: ProbeJob) -> bool:
-        python, asked = self.kind.python, job.lock.python
-        is_near = job.is_carried and python.split(".")[:2] == asked.split(".")[:2]
-        return self.kind.cache_tag == job.cache_tag and (python == asked or is_near)
+        python, wanted = self.kind.python, job.lock.python
+        is_near = job.is_carried and python.split(".")[:2] == wanted.split(".")[:2]
+        return self.kind.cache_tag == job.cache_tag and (python == wanted or is_near)
 
 
 def _seal(record: object) -> str:
@@ -261,15 +261,15 @@ def _seal(record: object) -> str:
 def write_problem(folder: Path, error: HarnessError) -> None:
     """Say in the folder of a job why it could not be run. Raises `OSError`."""
     kind = next((name for name, kind in _KINDS.items() if isinstance(error, kind)), HarnessFault.__name__)
-    told = {"kind": kind, "message": error.message, "hint": error.hint}
-    write_whole(folder / "problem.json", json.dumps(told) + "\n")
+    problem = {"kind": kind, "message": error.message, "hint": error.hint}
+    write_whole(folder / "problem.json", json.dumps(problem) + "\n")
 
 
 def read_problem(folder: Path) -> HarnessError | None:
     """Return why a job could not be run, None if its folder does not say."""
     try:
-        told = json.loads(regular(folder, "problem.json").read_text(encoding="utf-8"))
-        return _KINDS[told["kind"]](str(told["message"]), hint=str(told["hint"]))
+        problem = json.loads(regular(folder, "problem.json").read_text(encoding="utf-8"))
+        return _KINDS[problem["kind"]](str(problem["message"]), hint=str(problem["hint"]))
     except UNREADABLE:
         return None
 
@@ -311,9 +311,9 @@ def _packed(repro: Repro, trees: Trees) -> tuple[Repro, tuple[SentFolder, ...]]:
         for root, folder in folders.items()
         if path.is_relative_to(root)
     ]
-    given = [_archive(Path(one.folder), trees) for one in repro.given if one.folder]
-    sent = {folder.name: folder for folder in (*folders.values(), *given)}
-    bare = tuple(evolve(one, folder="") for one in repro.given)
+    archives = [_archive(Path(tree.folder), trees) for tree in repro.given if tree.folder]
+    sent = {folder.name: folder for folder in (*folders.values(), *archives)}
+    bare = tuple(evolve(tree, folder="") for tree in repro.given)
     return evolve(repro, search_path=tuple(dict.fromkeys(entries)), given=bare), tuple(sent.values())
 
 
@@ -326,13 +326,13 @@ def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace)
                 folder.unpack(partial)
                 if trees.keep(partial) != folder.name:
                     raise UserMistake(f"{folder.name}.tar.gz is not the folder that was packed", hint="copy it again")
-    given = tuple(evolve(one, folder=str(workspace.trees / one.digest)) for one in repro.given)
+    given = tuple(evolve(tree, folder=str(workspace.trees / tree.digest)) for tree in repro.given)
     return evolve(repro, search_path=tuple(str(workspace.trees / entry) for entry in repro.search_path), given=given)
 
 
 @lru_cache(maxsize=4)  # a bisection of another package sends the same folder with each run
 def _archive(folder: Path, trees: Trees) -> SentFolder:
-    def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def portable(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         if not (member.isfile() or member.isdir() or member.issym()):
             return None
         if member.issym() and not (folder / member.name).resolve().is_relative_to(folder.resolve()):
@@ -343,7 +343,7 @@ def _archive(folder: Path, trees: Trees) -> SentFolder:
 
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        tar.add(folder, arcname=".", filter=kept)
+        tar.add(folder, arcname=".", filter=portable)
     content = gzip.compress(archive.getvalue(), mtime=0)
     with tempfile.TemporaryDirectory(prefix="harness-sent-") as unpacked:
         SentFolder("", content).unpack(Path(unpacked))

@@ -123,11 +123,11 @@ class Judge:
         the numbers of all runs; otherwise it is the verdict on the first run.
         """
         first = observations[0]
-        readings = [reading for seen in observations if (reading := self.reading(seen)) is not None]
+        readings = [reading for run in observations if (reading := self.reading(run)) is not None]
         if self.signature is None or self.reading(first) is None:
             return self(first), first
         judgement = _of_numbers(self.signature, readings_of(readings))
-        alike = (seen for seen in observations if self(seen).verdict is judgement.verdict)
+        alike = (run for run in observations if self(run).verdict is judgement.verdict)
         return judgement, next(alike, first)
 
     def captured(self, observation: Observation) -> Signature | None:
@@ -182,19 +182,21 @@ def _is_like(raised: RaisedException, message: str) -> bool:
     return first == second or difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
-def _of_numbers(signature: Signature, seen: Readings) -> Judgement:
+def _of_numbers(signature: Signature, readings: Readings) -> Judgement:
     """The verdict by a metric, with its median and its confidence interval; a skip if the runs don't decide it."""
-    runs = counted(seen.runs, "run")
-    if seen.verdict is None and seen.is_open:
-        value = f"{signature.metric} = {seen.median:g}"
-        return Judgement(Verdict.SKIP, f"{value} in {runs}: {seen.wanted} are needed to compare it with its bound")
-    if seen.verdict is None:
-        bad = f"{signature.bounds} in {seen.bad} of {runs}"
-        return Judgement(Verdict.SKIP, f"{signature.metric} varies from {seen.low:g} to {seen.high:g}: {bad}")
-    interval = f"; {seen.confidence:.0%} interval {seen.low:g} to {seen.high:g}" if seen.confidence else ""
-    varies = f"median of {runs}{interval}" if interval or seen.low != seen.high else f"in {runs}"
-    bounds = f", {signature.bounds}" if seen.verdict is Verdict.BAD else ""
-    return Judgement(seen.verdict, f"{signature.metric} = {seen.median:g} ({varies}){bounds}")
+    runs = counted(readings.runs, "run")
+    if readings.verdict is None and readings.is_open:
+        value = f"{signature.metric} = {readings.median:g}"
+        return Judgement(Verdict.SKIP, f"{value} in {runs}: {readings.wanted} are needed to compare it with its bound")
+    if readings.verdict is None:
+        bad = f"{signature.bounds} in {readings.bad} of {runs}"
+        return Judgement(Verdict.SKIP, f"{signature.metric} varies from {readings.low:g} to {readings.high:g}: {bad}")
+    interval = (
+        f"; {readings.confidence:.0%} interval {readings.low:g} to {readings.high:g}" if readings.confidence else ""
+    )
+    varies = f"median of {runs}{interval}" if interval or readings.low != readings.high else f"in {runs}"
+    bounds = f", {signature.bounds}" if readings.verdict is Verdict.BAD else ""
+    return Judgement(readings.verdict, f"{signature.metric} = {readings.median:g} ({varies}){bounds}")
 
 
 _OUTCOMES = {
@@ -240,8 +242,8 @@ class ByHand(Around):
 
     def known(self, probe: Probe) -> Observation | None:
         """Return what a person said of a probe, or None."""
-        seen = self.prober.known(probe)
-        return self._judged(seen.key) if seen is not None and seen.outcome.ran else seen
+        observation = self.prober.known(probe)
+        return self._judged(observation.key) if observation is not None and observation.outcome.ran else observation
 
     def prepare(self, probe: Probe) -> Prepared:
         """Prepare a probe, or return what a person said of it before; a run that nobody judged is made again."""
@@ -257,13 +259,13 @@ class ByHand(Around):
             return prepared.observation
         now = prepared if prepared.environment is not None else self._fresh(prepared.probe)
         while True:
-            seen = self.prober.execute(now)
-            if not seen.outcome.ran:
-                return seen
-            said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder))
-            if isinstance(said, Verdict):
-                return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
-            if said is Wish.QUIT:
+            observation = self.prober.execute(now)
+            if not observation.outcome.ran:
+                return observation
+            judged = self.person.judge(JudgedRun(now.probe, observation, self.store.log(observation), self.builder))
+            if isinstance(judged, Verdict):
+                return self.store.put(judged_by_hand(observation, judged, _key(prepared.key), prepared.probe.attempt))
+            if judged is Wish.QUIT:
                 raise Interrupted("stopped", hint="the same command goes on here; what you judged is kept")
             now = self._fresh(now.probe)
 
@@ -278,12 +280,12 @@ class ByHand(Around):
         return self.store.get(_key(key))
 
 
-def judged_by_hand(seen: Observation, verdict: Verdict, key: str, attempt: int = 0) -> Observation:
+def judged_by_hand(observation: Observation, verdict: Verdict, key: str, attempt: int = 0) -> Observation:
     """Return a run as a person judged it, whatever its own outcome was."""
     outcome, code = _OUTCOMES[verdict]
     raised = RaisedException("harness.JudgedByHand", "bad") if verdict is Verdict.BAD else None
     return evolve(
-        seen,
+        observation,
         key=key,
         outcome=outcome,
         exit_code=code,

@@ -103,7 +103,7 @@ class Lanes:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the lanes are closed")
-            insort(self._waiting, task, key=lambda one: one.priority)
+            insort(self._waiting, task, key=lambda waiting: waiting.priority)
         task.add_done_callback(lambda _: self._ended(task))
         self._start()
         return task
@@ -226,18 +226,18 @@ class Engine(Generic[C]):
         ended: dict[str, Observation] = {}
         try:
             while not search.done and not until():
-                asked = search.ask(at_once)
-                if not asked:
+                candidates = search.ask(at_once)
+                if not candidates:
                     raise HarnessFault("the search is not done but asks for no candidate")
-                self._prepare(works, asked, Priority.ASKED)
+                self._prepare(works, candidates, Priority.ASKED)
                 # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
-                wait([works[candidate].preparing for candidate in asked if not works[candidate].running], _QUICK_S)
-                if self._collect(search, works, asked, ended):
+                wait([works[candidate].preparing for candidate in candidates if not works[candidate].running], _QUICK_S)
+                if self._collect(search, works, candidates, ended):
                     continue  # a verdict may make others useless
-                self._fill_lanes(works, asked, ended, at_once)
+                self._fill_lanes(works, candidates, ended, at_once)
                 foreseen = search.foresee(_AHEAD)
-                self._drop(works, {*asked, *foreseen})
-                if all(works[candidate].preparing.done() for candidate in asked):  # others would slow it down
+                self._drop(works, {*candidates, *foreseen})
+                if all(works[candidate].preparing.done() for candidate in candidates):  # others would slow it down
                     self._prepare(works, foreseen, Priority.AHEAD)
                 busy: list[Task[Any]] = [work.task for work in works.values() if not work.is_idle]
                 if busy:
@@ -262,10 +262,10 @@ class Engine(Generic[C]):
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
     def _fill_lanes(
-        self, works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation], at_once: int
+        self, works: dict[C, _Work[C]], candidates: tuple[C, ...], ended: dict[str, Observation], at_once: int
     ) -> None:
         keys = {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
-        for candidate in asked:
+        for candidate in candidates:
             work = works[candidate]
             prepared = work.prepared
             if len(keys) >= at_once or work.running is not None or prepared is None:
@@ -280,7 +280,7 @@ class Engine(Generic[C]):
                 keys.add(prepared.key)
 
     def _collect(
-        self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation]
+        self, search: Search[C], works: dict[C, _Work[C]], candidates: tuple[C, ...], ended: dict[str, Observation]
     ) -> bool:
         """Tell the search what has ended; returns whether that was anything."""
         before = len(works)
@@ -297,11 +297,11 @@ class Engine(Generic[C]):
             try:
                 prepared = work.preparing.result()
             except (HarnessError, Cancelled):
-                if candidate in asked:
+                if candidate in candidates:
                     raise
                 continue
             known = prepared.observation or ended.get(prepared.key)
-            if known is not None and (candidate in asked or not known.outcome.ran):
+            if known is not None and (candidate in candidates or not known.outcome.ran):
                 del works[candidate]
                 self._tell(search, candidate, known, cached=prepared.cached or prepared.observation is None)
         return len(works) < before

@@ -113,8 +113,8 @@ class RunLog:
 
     def seconds(self, position: int) -> float:
         """The expected seconds of a run: the mean of those at the position, else of all with their preparation."""
-        here = [seen.duration_s for trial, seen in self.observations.items() if trial.position == position]
-        every = here or [seen.duration_s + seen.setup_s for seen in self.observations.values()]
+        at_position = [run.duration_s for trial, run in self.observations.items() if trial.position == position]
+        every = at_position or [run.duration_s + run.setup_s for run in self.observations.values()]
         return sum(every) / len(every) or 1.0 if every else 1.0
 
 
@@ -131,9 +131,9 @@ class SearchedLine:
         """One run of each side of the change with the verdict of that side, the older side first; fewer if unknown."""
         boundary = self.search.result.boundary or ()
         verdicts = (Verdict.BAD, Verdict.GOOD) if self.line.find_fix else (Verdict.GOOD, Verdict.BAD)
-        seen = self.record.observations
+        observations = self.record.observations
         trials = (self.search.verdict_of(*side) for side in zip(boundary, verdicts, strict=False))
-        return tuple(seen[trial] for trial in trials if trial in seen)
+        return tuple(observations[trial] for trial in trials if trial in observations)
 
     @property
     def suspects(self) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ def _first_step(prober: Prober, repro: Repro, made: Made, combination: Combinati
 
 def released(lock: Lock | None, names: Iterable[str]) -> str:
     """Return the releases that a lock has of these projects: "peft 0.17.1 and torch 2.8.0"; "" without a lock."""
-    found = [f"{name} {version}" for name in names if lock is not None and (version := lock.version_of(name))]
-    return " and ".join(found)
+    releases = [f"{name} {version}" for name in names if lock is not None and (version := lock.version_of(name))]
+    return " and ".join(releases)
 
 
 def _written(observation: Observation, prober: Prober, names: Iterable[str], requirements: Iterable[str]) -> Given:

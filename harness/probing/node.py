@@ -155,14 +155,20 @@ def _run(job: ProbeJob, prober: Prober) -> Result:
 
 def _interpreter(builder: Builder, version: str, cache_tag: str, *, is_near: bool = False) -> Interpreter | None:
     """The Python of this machine with exactly this version and cache tag, or None; with `is_near` of its minor."""
-    found: Interpreter | None = builder.interpreter
-    if found is not None and found.version != version and not (is_near and found.cache_tag == cache_tag):
+    interpreter: Interpreter | None = builder.interpreter
+    if (
+        interpreter is not None
+        and interpreter.version != version
+        and not (is_near and interpreter.cache_tag == cache_tag)
+    ):
         try:
-            found = find_interpreter(version, builder.uv)
+            interpreter = find_interpreter(version, builder.uv)
         except UserMistake:
             return None
-    fits = found is not None and found.cache_tag == cache_tag and (is_near or found.version == version)
-    return found if fits else None
+    fits = (
+        interpreter is not None and interpreter.cache_tag == cache_tag and (is_near or interpreter.version == version)
+    )
+    return interpreter if fits else None
 
 
 def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder: Path, wheels: Path | None) -> Prober:
@@ -189,8 +195,8 @@ def _sandbox(job: ProbeJob) -> Sandbox | None:
 
     Raises `UserMistake` if it is required but unavailable.
     """
-    asked = SandboxMode.REQUIRE if job.terms.is_sandbox_required else ""
-    mode = SandboxMode.of(os.environ, SandboxMode.OFF if job.terms.rights == "unsandboxed" else asked)
+    required = SandboxMode.REQUIRE if job.terms.is_sandbox_required else ""
+    mode = SandboxMode.of(os.environ, SandboxMode.OFF if job.terms.rights == "unsandboxed" else required)
     hidden = (Workspace.default().root,)
     return choose(mode, network=job.terms.rights == "network", reporter=SILENT, hidden=hidden)
 
@@ -202,8 +208,8 @@ def run_folder(folder: Path, tell: Callable[[str], None]) -> tuple[int, int]:
     `UserMistake` if the folder has no job, `Cancelled` if its job is removed while it runs, and `NoSpace`.
     """
     if (folder / DESCRIBE).is_file():
-        asked = json.loads((folder / DESCRIBE).read_text(encoding="utf-8"))
-        machine = look_around(asked["python"], asked["cache_tag"])
+        request = json.loads((folder / DESCRIBE).read_text(encoding="utf-8"))
+        machine = look_around(request["python"], request["cache_tag"])
         write_whole(folder / MACHINE, json.dumps(as_record(machine, SCHEMA)) + "\n")
         return 1, 0
     if (folder / "bundle.json").is_file():

@@ -178,10 +178,10 @@ def next_attempt(probe: Probe) -> Probe:
 
 def known_attempts(probe: Probe, prober: Probing) -> list[Observation]:
     """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
-    found: list[Observation] = []
-    while (seen := prober.known(evolve(probe, attempt=len(found)))) is not None:
-        found.append(seen)
-    return found
+    attempts: list[Observation] = []
+    while (observation := prober.known(evolve(probe, attempt=len(attempts)))) is not None:
+        attempts.append(observation)
+    return attempts
 
 
 def probe_key(probe: Probe, lock: Lock, gpus: tuple[Gpu, ...], terms: Terms) -> str:
@@ -193,8 +193,8 @@ def probe_key(probe: Probe, lock: Lock, gpus: tuple[Gpu, ...], terms: Terms) -> 
     traced = ""
     if probe.trace is not None:
         traced = f"+trace{hashlib.sha256(json.dumps(sorted(probe.trace)).encode()).hexdigest()[:12]}"
-    more = "".join(f"+{one}" for one in (terms.rights, terms.variables) if one)
-    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{more}"
+    suffix = "".join(f"+{term}" for term in (terms.rights, terms.variables) if term)
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{suffix}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
 
 
@@ -254,5 +254,5 @@ def observation_without_run(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         attempt=probe.attempt,
         mixture=probe.mixture.label if probe.mixture else "",
-        given={one.variable: one.record for one in probe.repro.given if not one.flaw},
+        given={tree.variable: tree.record for tree in probe.repro.given if not tree.flaw},
     )

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from harness.run.sandbox import Sandbox
     from harness.store import Store
 
-_TOLD = 4
+_SHOWN = 4
 _TODAY_LASTS = timedelta(minutes=2)
 _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
@@ -94,8 +94,8 @@ class Prober:
         """Return the lock of a probe, from the store if it is known and if what the index said then is still so."""
         combination = probe.combination
         key = self._resolution_key(combination)
-        if (kept := self._resolution(key, combination)) is not None:
-            return kept
+        if (known := self._resolution(key, combination)) is not None:
+            return known
         index, names = self.resolver.index, set(map(name_of, (*combination.requirements, *combination.holds)))
         is_today, is_first = self._is_today(combination), not index.has_state(names)
         resolution = self.resolver.resolve(combination, probe.near, refresh=is_today and is_first)
@@ -114,10 +114,10 @@ class Prober:
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        kept = self._resolution(self._resolution_key(probe.combination), probe.combination)
-        if kept is None:
+        resolution = self._resolution(self._resolution_key(probe.combination), probe.combination)
+        if resolution is None:
             return None
-        return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+        return self._stored(probe, self.key(probe, resolution.lock) if resolution.lock else unresolvable_key(probe))
 
     def _is_today(self, combination: Combination) -> bool:
         """Whether a combination may get packages that are still to be uploaded."""
@@ -145,13 +145,13 @@ class Prober:
         """Return a resolution of this session or from the store; None if there is none, or if the index has changed."""
         if (resolved := self._resolved.get(key)) is not None:
             return resolved
-        kept = self.store.get_resolution(key)
-        if kept is None or (kept.lock is not None and self.resolver.index.has_replaced(kept.lock)):
+        stored = self.store.get_resolution(key)
+        if stored is None or (stored.lock is not None and self.resolver.index.has_replaced(stored.lock)):
             return None
-        if kept.pages and self._pages(combination, kept.lock) not in ("", kept.pages):
+        if stored.pages and self._pages(combination, stored.lock) not in ("", stored.pages):
             return None
-        self._resolved[key] = kept
-        return kept
+        self._resolved[key] = stored
+        return stored
 
     def _forget(self, combination: Combination) -> None:
         key = self._resolution_key(combination)
@@ -202,8 +202,8 @@ class Prober:
         """
         begun = time.monotonic() if begun is None else begun
         key = self.key(probe, lock)
-        if (kept := self._kept(probe, key)) is not None:
-            return Prepared(probe, key, observation=kept, cached=True)
+        if (stored := self._stored(probe, key)) is not None:
+            return Prepared(probe, key, observation=stored, cached=True)
         if (refusal := self._refusal(probe, lock)) is not None:
             refused = self._unrun(probe, key, *refusal, lock, begun, keep=False)
             return Prepared(probe, key, observation=refused)
@@ -218,7 +218,7 @@ class Prober:
 
     def _refusal(self, probe: Probe, lock: Lock) -> tuple[Outcome, str] | None:
         """What prevents a run with a lock, and why; None if nothing that is known before."""
-        if flaws := [one.flaw for one in probe.repro.given if one.flaw]:
+        if flaws := [tree.flaw for tree in probe.repro.given if tree.flaw]:
             return Outcome.NOT_MADE, "; ".join(flaws)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
             return Outcome.NO_DEVICE, why
@@ -297,12 +297,12 @@ class Prober:
 
         A run of this session is believed, so that a search sees the world in one state.
         """
-        kept = self.store.get(key)
-        if kept is not None and key not in self._current:
-            if not is_unchanged(kept.outside):
+        stored = self.store.get(key)
+        if stored is not None and key not in self._current:
+            if not is_unchanged(stored.outside):
                 return None
             self._current.add(key)
-        return kept
+        return stored
 
     def _run_once(self, prepared: Prepared, environment: Environment, *, apart: bool) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
@@ -313,9 +313,9 @@ class Prober:
         """
         probe = prepared.probe
         lock = environment.lock
-        for one in probe.repro.given:
-            if self.trees.folder(one.digest) is None:
-                raise NotKept(f"what {one.variable} names is no longer in the cache, or was changed there")
+        for tree in probe.repro.given:
+            if self.trees.folder(tree.digest) is None:
+                raise NotKept(f"what {tree.variable} names is no longer in the cache, or was changed there")
         alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
         with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias) as place:
             traced = None if probe.trace is None else self.imports_file(probe, place.environment.lock)
@@ -359,23 +359,23 @@ class Prober:
     def _readable(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> tuple[Path, ...]:
         """What a run needs of the cache: its environment, which an alias or a mixture links to, and its folders."""
         repro = probe.repro
-        folders = [one.folder for one in repro.given] + [path for path in repro.search_path if path.startswith("/")]
+        folders = [tree.folder for tree in repro.given] + [path for path in repro.search_path if path.startswith("/")]
         return (self.builder.location(lock).folder, place.scratch, *map(Path, folders))
 
-    def _kept(self, probe: Probe, key: str) -> Observation | None:
+    def _stored(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
-        kept = self.current(key)
-        if kept is None or _stopped_earlier(kept, probe.repro.timeout):
+        stored = self.current(key)
+        if stored is None or _stopped_earlier(stored, probe.repro.timeout):
             return None
-        if kept.wrote and self.trees.folder(kept.wrote) is None:
+        if stored.wrote and self.trees.folder(stored.wrote) is None:
             return None  # what it wrote is needed, and is gone
-        if not kept.outcome.ran or not kept.log:
-            return kept
+        if not stored.outcome.ran or not stored.log:
+            return stored
         signature = probe.repro.signature
         if signature is not None and signature.output is None:
-            return kept
+            return stored
         is_missed = signature is not None or self.store.log_path(key).exists()
-        return kept if self.store.has_log(kept) or not is_missed else None
+        return stored if self.store.has_log(stored) or not is_missed else None
 
     def imports(self, probe: Probe, lock: Lock) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """Return the files of the modules that a probe loads, and the imports of each module.
@@ -427,9 +427,9 @@ def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
     return any("Read-only file system" in line and "site-packages" in line for line in ran.tail.splitlines())
 
 
-def _stopped_earlier(kept: Observation, limit_s: float) -> bool:
+def _stopped_earlier(stored: Observation, limit_s: float) -> bool:
     """Whether a stored run was stopped after less than this limit, which says nothing about a run with the limit."""
-    return kept.outcome is Outcome.TIMED_OUT and not kept.mixture and kept.duration_s < limit_s
+    return stored.outcome is Outcome.TIMED_OUT and not stored.mixture and stored.duration_s < limit_s
 
 
 def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
@@ -438,17 +438,17 @@ def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
     A run without a report is not compared. Distributions whose metadata a mixture exchanges are ignored, and so are
     additional ones, because a repro may extend its path.
     """
-    seen = {normalized_name(name): version for name, version in ran.installed}
-    if not ran.python or (not seen and "problems" in ran.machine):
+    installed = {normalized_name(name): version for name, version in ran.installed}
+    if not ran.python or (not installed and "problems" in ran.machine):
         return ""
     exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
     free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}
     differences = [
-        f"{pin.name} {seen.get(pin.name) or 'missing'} instead of {pin.version}"
+        f"{pin.name} {installed.get(pin.name) or 'missing'} instead of {pin.version}"
         for pin in lock.pins
-        if pin.version and pin.name not in free and not same_version(pin.version, seen.get(pin.name, ""))
+        if pin.version and pin.name not in free and not same_version(pin.version, installed.get(pin.name, ""))
     ]
-    return f"the run saw other packages than its lock: {listed(differences, _TOLD)}" if differences else ""
+    return f"the run saw other packages than its lock: {listed(differences, _SHOWN)}" if differences else ""
 
 
 def same_version(version: str, other: str) -> bool:

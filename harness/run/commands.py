@@ -66,16 +66,16 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
     at = program_at(words)
     if at >= len(words) or any(word.startswith("PYTHONPATH=") for word in words[:at]):  # it would hide our variables
         return None
-    name, found = words[at].rpartition("/")[2], None
+    name, tool_at = words[at].rpartition("/")[2], None
     if name in _PYTEST:
-        found = at
+        tool_at = at
     elif name == "coverage" or _PYTHON.fullmatch(name):
-        found = module_at(words, at)
-    if found is None:
+        tool_at = module_at(words, at)
+    if tool_at is None:
         return None
-    if found == at or words[found] in _PYTEST:
-        return TestCommand("pytest", words, found, only_these)
-    return TestCommand("unittest", words, found, only_these) if words[found] == "unittest" else None
+    if tool_at == at or words[tool_at] in _PYTEST:
+        return TestCommand("pytest", words, tool_at, only_these)
+    return TestCommand("unittest", words, tool_at, only_these) if words[tool_at] == "unittest" else None
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
@@ -93,14 +93,14 @@ def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
 def typed(argv: Sequence[str]) -> str:
     """The command line to show, with at most a dozen tests."""
     command = recognised(argv)
-    words, asked = _split(argv)
-    if command is None or not asked or len(asked) > _MOST_TYPED or any(test.startswith("<") for test in asked):
+    words, tests = _split(argv)
+    if command is None or not tests or len(tests) > _MOST_TYPED or any(test.startswith("<") for test in tests):
         return shlex.join(words)
-    covered = [test.split("::")[0] for test in asked] if command.tool == "pytest" else asked
-    kept = words[: command.at + 1] + tuple(word for word in words[command.at + 1 :] if not _covers(word, covered))
-    if command.tool == "unittest" and "discover" in kept:
+    covered = [test.split("::")[0] for test in tests] if command.tool == "pytest" else tests
+    shown = words[: command.at + 1] + tuple(word for word in words[command.at + 1 :] if not _covers(word, covered))
+    if command.tool == "unittest" and "discover" in shown:
         return shlex.join(words)
-    return shlex.join((*kept, *asked))
+    return shlex.join((*shown, *tests))
 
 
 def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -194,6 +194,8 @@ class Collection:
             ran = evolve(ran, outcome=Outcome.EXITED, detail=NO_TESTS)
         if ran.outcome is Outcome.COMPLETED and any(test.outcome.is_failure for test in record.tests):
             ran = evolve(ran, outcome=Outcome.EXITED)  # something ended the process with exit code 0
+        elif ran.outcome is Outcome.COMPLETED and record.running and not (record.over or record.ended):
+            ran = evolve(ran, outcome=Outcome.EXITED, detail="exit code 0")
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:
@@ -270,31 +272,31 @@ def read_record(path: Path) -> Record:
     loaded: dict[str, tuple[str, ...]] = {}
     over = ended = False
     for line in (content or b"").splitlines():
-        told = _object(line)
-        if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
-            running[plain(told["start"])] = None
-        elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
-            name, seconds = plain(told["test"]), told.get("seconds", 0.0)
+        entry = _object(line)
+        if isinstance(entry.get("start"), str) and len(running) < TESTS_LIMIT:
+            running[plain(entry["start"])] = None
+        elif isinstance(entry.get("test"), str) and len(results) < TESTS_LIMIT:
+            name, seconds = plain(entry["test"]), entry.get("seconds", 0.0)
             running.pop(name, None)
             with contextlib.suppress(ValueError):
-                outcome = TestOutcome(told.get("outcome", ""))
+                outcome = TestOutcome(entry.get("outcome", ""))
                 duration = float(seconds) if type(seconds) in (int, float) else 0.0
-                results[name] = TestResult(name, outcome, valid(told.get("exception"), RaisedException), duration)
-        elif told.get("over") is True:
+                results[name] = TestResult(name, outcome, valid(entry.get("exception"), RaisedException), duration)
+        elif entry.get("over") is True:
             over = True
-        elif told.get("end") is True:
-            ended, loaded = True, valid(told.get("loaded"), dict[str, tuple[str, ...]]) or {}
+        elif entry.get("end") is True:
+            ended, loaded = True, valid(entry.get("loaded"), dict[str, tuple[str, ...]]) or {}
     owners = {file: name for name, files in loaded.items() for file in files}
-    tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
+    tests = tuple(evolve(result, exception=_with_packages(result.exception, owners)) for result in results.values())
     return Record(tests, tuple(running), over, ended, loaded)
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
@@ -317,6 +319,7 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
     is_crash_at_exit = record.over and ran.outcome is Outcome.CRASHED
     if not in_test and not is_crash_at_exit and any(test.outcome.is_failure for test in record.tests):
         return None
+    in_test = bool(record.running)  # pytest.exit also ends the record
     where = " in this test" if in_test else ""
     match ran.outcome:
         case Outcome.CRASHED:
@@ -339,16 +342,16 @@ def _detail(tool: str, ran: Ran, tests: tuple[TestResult, ...], record: Record) 
     if running or ran.outcome is not Outcome.EXITED:
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
     failed = [test.id for test in tests if test.outcome.is_failure and test.id not in (WHOLE_RUN, EXIT)]
-    told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
+    summary = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
     if failed and tool == "pytest" and not any("::" in test for test in failed):
-        told = f"could not import {_named(failed)}"
+        summary = f"could not import {_named(failed)}"
     end = _PYTEST_ENDS.get(ran.exit_code or 0) if tool == "pytest" or ran.exit_code == 5 else None
     whole = next((test.exception for test in tests if test.id in (WHOLE_RUN, EXIT)), None)
-    if whole is not None and not told:
-        told = f"{whole.name}: {one_line(whole.message, 200)}"
+    if whole is not None and not summary:
+        summary = f"{whole.name}: {one_line(whole.message, 200)}"
     if end is not None:
-        return f"{end} (exit code {ran.exit_code})" + (f": {told}" if told else "")
-    return told or ran.detail
+        return f"{end} (exit code {ran.exit_code})" + (f": {summary}" if summary else "")
+    return summary or ran.detail
 
 
 def _last_line(text: str) -> str:

@@ -110,7 +110,7 @@ class Guard:
             os.set_blocking(self._status_end, False)
             os.set_inheritable(status_end, True)
             argv = [program, "--json-status-fd", str(status_end), *_without_gone(options), *argv]
-        told, self._tell = os.pipe()
+        problem_end, self._tell = os.pipe()
         self._main = os.fork()
         if self._main == 0:
             try:
@@ -124,11 +124,11 @@ class Guard:
             os.close(end)
         # A fork may hang before it starts the command, for example on a lock that was held when it was forked.
         poller = select.poll()
-        for end in (told, 0, self._wake):
+        for end in (problem_end, 0, self._wake):
             poller.register(end, select.POLLIN)
         ready = [end for end, _ in poller.poll(max(0.0, deadline - time.monotonic()) * 1000)]
-        problem = os.read(told, _PROBLEM_BYTES) if told in ready else b""
-        os.close(told)
+        problem = os.read(problem_end, _PROBLEM_BYTES) if problem_end in ready else b""
+        os.close(problem_end)
         if problem:
             os.waitpid(self._main, 0)
         return problem.decode("utf-8", "replace")

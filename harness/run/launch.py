@@ -218,18 +218,18 @@ def script_command(
 
 def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> dict[str, str]:
     """Return the environment variables for a repro: its parameters, its device and the seed of its hashes."""
-    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
+    variables = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
-    return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
+    return {**variables, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else variables
 
 
 def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for a step, and for the folders `given` to it by the names of variables."""
-    told = {**given, **({"HARNESS_STEP": step} if step else {})}
+    variables = {**given, **({"HARNESS_STEP": step} if step else {})}
     if step == "make":
         scratch.artifacts.mkdir(exist_ok=True)
-        told["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
-    return told
+        variables["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
+    return variables
 
 
 class Limits(NamedTuple):
@@ -296,7 +296,7 @@ def started_guard(program: Path, env: Mapping[str, str]) -> Iterator[Any]:
             guard.kill()
 
 
-def told_by(query: Sequence[str]) -> str | None:
+def output_of(query: Sequence[str]) -> str | None:
     """Return what a vendor's tool prints; None if it is missing, fails, or takes too long."""
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)

@@ -56,7 +56,7 @@ class GpuPool:
             yield self._wait(needed, held) if self.gpus else None
 
     def _wait(self, needed: int, held: contextlib.ExitStack) -> Gpu:
-        left_s, has_told = self.wait_s, False
+        left_s, is_noted = self.wait_s, False
         while True:
             pause()
             listed = self._listed()
@@ -76,8 +76,8 @@ class GpuPool:
             shortage = f"{size_in_words(needed)} are needed, {_free(listed)}"
             if not in_use and left_s <= 0:
                 raise NoGpu(f"{shortage}, for {self.wait_s:g} s")
-            if not has_told:
-                has_told = True
+            if not is_noted:
+                is_noted = True
                 self.reporter.report(Note(f"waiting for a GPU: {'another probe runs' if in_use else shortage}"))
             left_s -= 0.0 if in_use else self.look_s
             pause(self.look_s)
@@ -85,8 +85,8 @@ class GpuPool:
     def _listed(self) -> tuple[Gpu, ...]:
         """The current state of the pool's GPUs, the one with the most free memory first."""
         wanted = {gpu.address for gpu in self.gpus}
-        found = [gpu for gpu in self.find() if gpu.address in wanted]
-        return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
+        gpus = [gpu for gpu in self.find() if gpu.address in wanted]
+        return tuple(sorted(gpus, key=lambda gpu: (-gpu.free, gpu.index)))
 
 
 def _free(listed: tuple[Gpu, ...]) -> str:

@@ -46,11 +46,11 @@ def outside_of(job: Mapping[str, Any], argv: Sequence[str], root: Path, environm
     for kind, text in _lines(Path(job["record"])):
         noted.get(kind, {})[text] = None
     programs = dict.fromkeys((*argv[:1], *noted["x"], *(word for text in noted["s"] for word in _WORD.findall(text))))
-    scripts = [root / word for word in argv] + [Path(found) for name in programs if (found := _found(name))]
+    scripts = [root / word for word in argv] + [Path(path) for name in programs if (path := _program_path(name))]
     texts = [*argv[1:], *filter(None, map(_script, scripts))]
-    programs |= dict.fromkeys(word for text in texts for word in _WORD.findall(text) if _found(word))
+    programs |= dict.fromkeys(word for text in texts for word in _WORD.findall(text) if _program_path(word))
     hidden = {name for name, _ in user_tools(user_path(os.environ))}  # tools in Python, which no run gets to see
-    names = [one for one in programs if "/" not in one and one not in hidden and not (environment / one).exists()]
+    names = [name for name in programs if "/" not in name and name not in hidden and not (environment / name).exists()]
     files = [name for name in noted["r"] if name not in noted["w"]]
     named = (name for text in texts for name in _PATH.findall(text) if not name.startswith((*SYSTEM, *own)))
     files += [name for name in named if Path(name).is_file()]
@@ -65,10 +65,10 @@ def is_unchanged(outside: Mapping[str, str]) -> bool:
 
 def state_of(name: str) -> str:
     """Return a hash of the file, the folder's names or the program that a name means now, "" if there is none."""
-    path = name if "/" in name else _found(name)
+    path = name if "/" in name else _program_path(name)
     try:
         if path.endswith("/"):
-            names = (one.name for one in Path(path).iterdir())
+            names = (entry.name for entry in Path(path).iterdir())
             shown = sorted(name for name in names if not name.startswith(("__pycache__", ".")))
             return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
         known = Path(path).stat()
@@ -86,7 +86,7 @@ def _hash(path: str, size: int, changed: int) -> str:
     return f"{size} {changed}" if size > _HASHED or may_be_secret else sha256_of(Path(path))[:16]
 
 
-def _found(program: str) -> str:
+def _program_path(program: str) -> str:
     return shutil.which(program, path=user_path(os.environ)) or ""
 
 
@@ -106,6 +106,6 @@ def _lines(record: Path) -> Iterator[tuple[str, str]]:
         return
     for line in content.splitlines():
         with contextlib.suppress(ValueError, RecursionError):
-            told = json.loads(line)
-            if isinstance(told, dict):
-                yield from ((kind, text) for kind, text in told.items() if isinstance(text, str) and "\0" not in text)
+            entry = json.loads(line)
+            if isinstance(entry, dict):
+                yield from ((kind, text) for kind, text in entry.items() if isinstance(text, str) and "\0" not in text)

@@ -130,14 +130,14 @@ def run_guarded(
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
     with forked() if forked is not None else started_guard(GUARD, os.environ) as guard:
-        said = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
-    if not said and forked is not None:
+        answer = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
+    if not answer and forked is not None:
         raise ZygoteFailed("a fork died or hung")
-    if not said:
+    if not answer:
         end_strays(env)
         return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
     try:
-        return _ended(said, command, output)
+        return _ended(answer, command, output)
     except GuardFailed as error:
         if forked is not None:
             raise ZygoteFailed(f"a fork died: {error}") from None
@@ -150,7 +150,7 @@ def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: flo
         unsent = memoryview(request)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
-    said = b""
+    answer = b""
     poller = select.poll()  # unlike select, it accepts any file descriptor
     poller.register(stdout, select.POLLIN)
     while True:
@@ -165,15 +165,15 @@ def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: flo
         with contextlib.suppress(ConnectionResetError):  # a forked guard ended before it read everything
             piece = stdout.read(1 << 16)
         if not piece:
-            return said
-        said += piece
+            return answer
+        answer += piece
 
 
-def _ended(said: bytes, argv: Sequence[str], log: Path) -> Ended:
+def _ended(answer: bytes, argv: Sequence[str], log: Path) -> Ended:
     try:
-        result: dict[str, Any] = json.loads(said)
+        result: dict[str, Any] = json.loads(answer)
     except ValueError:
-        raise GuardFailed(said.decode(errors="replace").strip()) from None
+        raise GuardFailed(answer.decode(errors="replace").strip()) from None
     problem = result.get("problem")
     if isinstance(problem, str):
         raise GuardFailed(problem)
@@ -191,10 +191,10 @@ def _ended(said: bytes, argv: Sequence[str], log: Path) -> Ended:
     return ended_from(result)
 
 
-def ended_from(told: Mapping[str, Any]) -> Ended:
+def ended_from(answer: Mapping[str, Any]) -> Ended:
     """Parse the guard's answer. Raises `ValueError` or `TypeError` if it is invalid."""
-    known = {name: value for name, value in told.items() if name != "log_error"}
-    return Ended(**{**known, "reason": EndReason(told["reason"])})
+    known = {name: value for name, value in answer.items() if name != "log_error"}
+    return Ended(**{**known, "reason": EndReason(answer["reason"])})
 
 
 def end_strays(env: Mapping[str, str]) -> None:
@@ -204,8 +204,12 @@ def end_strays(env: Mapping[str, str]) -> None:
     marks = {(name, env.get(name)) for name in ("HOME", "TMPDIR")}
     until = time.monotonic() + _STRAYS_END_WITHIN_S
     while all(value for _, value in marks) and time.monotonic() < until:
-        found = psutil.process_iter(["environ"])  # None for those of other users
-        strays = [one for one in found if marks <= (one.info["environ"] or {}).items() and one.pid != os.getpid()]
+        processes = psutil.process_iter(["environ"])  # None for those of other users
+        strays = [
+            process
+            for process in processes
+            if marks <= (process.info["environ"] or {}).items() and process.pid != os.getpid()
+        ]
         if not strays:
             return
         for stray in strays:

@@ -76,14 +76,18 @@ def missing_program(
     program, own = program_of(argv), python.parent
     if os.sep in program:
         return _unfit_script(invoked_from / program, own)
-    if not program or any((folder / program).exists() for folder in (own, *(one / "bin" for one in beside))):
+    if not program or any((folder / program).exists() for folder in (own, *(folder / "bin" for folder in beside))):
         return ""
-    found = shutil.which(program, path=path)
-    if program in _PYTHON_TOOLS or _PYTHON_NAME.fullmatch(program) or (found is not None and _is_python_tool(found)):
+    executable = shutil.which(program, path=path)
+    if (
+        program in _PYTHON_TOOLS
+        or _PYTHON_NAME.fullmatch(program)
+        or (executable is not None and _is_python_tool(executable))
+    ):
         if is_python(program):
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
-    if found is None and program != "env":
+    if executable is None and program != "env":
         return f"{program} is neither in the environment nor on the PATH; --with adds the package that has it"
     return ""
 
@@ -163,23 +167,23 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     own = _syntax_error(ran) or _own_project(ran, invoked_from)
     if own or not argv:
         return own
-    if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
-        return f"{found}: command not found; if a Python package provides it, add that with --with"
-    if found := _last(_NO_TOOL, ran.tail):
-        return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
-    if found := _last(_NO_TASK, ran.tail):
-        return found
-    if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
-        return f"no such file: {Path(found).name}"
+    if ran.exit_code == 127 and (name := _last(_NOT_FOUND, ran.tail)):
+        return f"{name}: command not found; if a Python package provides it, add that with --with"
+    if name := _last(_NO_TOOL, ran.tail):
+        return f"python -m {name}: no such module in the environment; add --with {name.split('.')[0]}"
+    if problem := _last(_NO_TASK, ran.tail):
+        return problem
+    if ran.exit_code == 2 and (name := _last(_NO_FILE, ran.tail)):
+        return f"no such file: {Path(name).name}"
     return _test_tool(ran, argv)
 
 
 def _syntax_error(ran: Ran) -> str:
     """Say that a file of the user's own is not Python; "" if none is, or if there are results of other tests."""
-    found = list(_SYNTAX.finditer(ran.tail))
-    if not found or any(test.outcome is not TestOutcome.ERROR for test in ran.tests):
+    matches = list(_SYNTAX.finditer(ran.tail))
+    if not matches or any(test.outcome is not TestOutcome.ERROR for test in ran.tests):
         return ""
-    last = found[-1]
+    last = matches[-1]
     if any(part in last["file"] for part in ("/site-packages/", "/lib/python3")):
         return ""
     return f"{last['error'].strip()} ({Path(last['file']).name}, line {last['line']})"
@@ -194,8 +198,8 @@ def needs_network(ran: Ran) -> str:
 
 def _own_project(ran: Ran, invoked_from: Path) -> str:
     """Say that the run imports the user's own project, which is not installed in the environment; "" if it does not."""
-    found = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
-    for name in dict.fromkeys(reversed(found)):
+    names = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
+    for name in dict.fromkeys(reversed(names)):
         for folder in (invoked_from, invoked_from / "src"):
             if (folder / name).is_dir() or (folder / f"{name}.py").is_file():
                 return f"No module named {name!r}: {folder / name} is not installed in the environment"

@@ -72,10 +72,10 @@ def read_report(path: Path) -> ChildReport | None:
     report = _object_in(path, REPORT_LIMIT)
     if report is None:
         return None
-    told: ChildReport | None = valid(report, ChildReport)
-    if told is None or told.end not in _ENDS or (told.end == "raised") is (told.exception is None):
+    child: ChildReport | None = valid(report, ChildReport)
+    if child is None or child.end not in _ENDS or (child.end == "raised") is (child.exception is None):
         raise Unreadable("is not a report")
-    return told
+    return child
 
 
 def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
@@ -135,12 +135,12 @@ def _object_in(path: Path, limit: int) -> dict[str, Any] | None:
     """Read a JSON object from a file of at most `limit` bytes; None if there is none. Raises `Unreadable`."""
     data = content_of(path, limit)
     try:
-        told = json.loads(data.decode("utf-8")) if data is not None else {}
+        value = json.loads(data.decode("utf-8")) if data is not None else {}
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"can't be read ({type(error).__name__})") from None
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         raise Unreadable("is not a JSON object")
-    return told if data is not None else None
+    return value if data is not None else None
 
 
 def _number(value: Any) -> float | None:
@@ -152,10 +152,10 @@ def _number(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def valid(told: Any, kind: Any) -> Any:
+def valid(value: Any, kind: Any) -> Any:
     """Return a value of this type from what a run wrote, with its text made safe; None if it is anything else."""
     with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError, RecursionError):
-        return _converter.structure(told, kind)
+        return _converter.structure(value, kind)
     return None
 
 
@@ -165,9 +165,9 @@ def _exactly(value: Any, kind: Any) -> Any:
     return plain(value[:_MESSAGE]) if isinstance(value, str) else value
 
 
-def _bounded(told: Any, _: Any) -> RaisedException:
-    raised = _of_exception(told, RaisedException)
-    if len(list(raised.chain())) > _CAUSES or any(len(one.frames) > _FRAMES for one in raised.chain()):
+def _bounded(value: Any, _: Any) -> RaisedException:
+    raised = _of_exception(value, RaisedException)
+    if len(list(raised.chain())) > _CAUSES or any(len(exception.frames) > _FRAMES for exception in raised.chain()):
         raise ValueError("too large")
     return raised
 
@@ -216,20 +216,20 @@ def result_of(
 
     An unreadable report counts as missing, and `detail` says so. A command has no `report`, only an exit code.
     """
-    told, complaint = _NONE, ""
+    child, complaint = _NONE, ""
     if report is not None:
         try:
-            told = read_report(report) or _NONE
+            child = read_report(report) or _NONE
         except Unreadable as why:
             complaint = f"; its report {why}"
-    outcome, detail = classify(ended, told, device=device, limits=limits, printed=tail, is_command=report is None)
+    outcome, detail = classify(ended, child, device=device, limits=limits, printed=tail, is_command=report is None)
     metrics, about_metrics = read_metrics(metrics_file)
     complaint += about_metrics
     if ended.output > LOG_KEPT:
         complaint += f"; the log leaves out {ended.output - LOG_KEPT} bytes of its output"
     is_exited = ended.reason is EndReason.ENDED and not ended.signal
     return Ran(
-        **asdict(told, recurse=False),
+        **asdict(child, recurse=False),
         outcome=outcome,
         detail=detail + complaint,
         exit_code=ended.returncode if is_exited else None,
@@ -265,8 +265,8 @@ def classify(
         return (Outcome.COMPLETED, "ran to its end") if is_command or is_over else (Outcome.NO_REPORT, _UNFINISHED)
     if ended.returncode == _DECLINED:
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
-    if not report.end and (found := outcome_of_text(_ERROR_LINE.findall(printed), device)) is not None:
-        return found
+    if not report.end and (failure := outcome_of_text(_ERROR_LINE.findall(printed), device)) is not None:
+        return failure
     if ended.signal is not None:
         return Outcome.CRASHED, f"killed by {ended.signal}" + (" after the script had ended" if is_over else "")
     return Outcome.EXITED, _titled(f"exit code {ended.returncode}", report.message)
@@ -297,11 +297,11 @@ def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tup
         if kind.endswith("EmulationGap"):
             return Outcome.EMULATION_GAP, _titled(kind.rpartition(".")[2], message)
     # Causes (`raise ... from`) count; an exception that happened to be handled does not.
-    for one in raised.chain():
-        if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (one.type, *one.bases)):
-            return Outcome.OUT_OF_MEMORY, _titled(one.name, one.message)
-    found = outcome_of_text((_titled(one.name, one.message) for one in raised.chain()), device)
-    return found if found is not None else (Outcome.RAISED, detail)
+    for exception in raised.chain():
+        if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (exception.type, *exception.bases)):
+            return Outcome.OUT_OF_MEMORY, _titled(exception.name, exception.message)
+    failure = outcome_of_text((_titled(exception.name, exception.message) for exception in raised.chain()), device)
+    return failure if failure is not None else (Outcome.RAISED, detail)
 
 
 def _titled(name: str, message: str) -> str:

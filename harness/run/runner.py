@@ -224,7 +224,7 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
     """Return the environment variables of a run; relative paths in them start at `root`."""
     repro = job.repro
     importable = [scratch.work / folder for folder in repro.search_path]
-    given = {one.variable: one.folder for one in repro.given}
+    given = {tree.variable: tree.folder for tree in repro.given}
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -255,7 +255,7 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
     files += _folders(env.get("LD_LIBRARY_PATH", ""))
     typed = [value for name, value in job.repro.params.items() if name in job.repro.typed]
     files += [value for value in typed if isinstance(value, str) and value.startswith("/")]
-    files += [found for word in argv if (found := _path_in(word)).startswith("/")]
+    files += [path for word in argv if (path := _path_in(word)).startswith("/")]
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return FileAccess(
         scratch=scratch.root,
@@ -280,14 +280,14 @@ def with_own_folders(repro: Repro, target: Path) -> Repro:
 
     Built projects are such folders: whatever a run changes in them is gone with the run.
     """
-    found = [path for path in map(Path, repro.search_path) if path.is_absolute() and path.is_dir()]
-    roots = [path for path in dict.fromkeys(found) if not any(other in path.parents for other in found)]
+    folders = [path for path in map(Path, repro.search_path) if path.is_absolute() and path.is_dir()]
+    roots = [path for path in dict.fromkeys(folders) if not any(other in path.parents for other in folders)]
     copies = {root: target / str(number) for number, root in enumerate(roots)}
     for root, copy in copies.items():
         copy_tree(root, copy)
     own = {
         str(path): str(copy / path.relative_to(root))
-        for path in found
+        for path in folders
         for root, copy in copies.items()
         if path.is_relative_to(root)
     }

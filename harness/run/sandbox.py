@@ -50,12 +50,12 @@ class SandboxMode(enum.StrEnum):
     OFF = "off"
 
     @classmethod
-    def of(cls, machine: Mapping[str, str], asked: str | None = None) -> SandboxMode:
+    def of(cls, machine: Mapping[str, str], requested: str | None = None) -> SandboxMode:
         """Return the mode that a command requested, else the value of HARNESS_SANDBOX, else auto.
 
         Raises `UserMistake` if the variable has any other value.
         """
-        named = asked or machine.get("HARNESS_SANDBOX") or cls.AUTO.value
+        named = requested or machine.get("HARNESS_SANDBOX") or cls.AUTO.value
         try:
             return cls(named)
         except ValueError:
@@ -97,7 +97,7 @@ class Sandbox:
     def around(self, access: FileAccess) -> list[str]:
         """Return the command line of bubblewrap, to which the command to run is appended."""
         view = View(hidden_folders(*self.hidden))
-        for path in (*access.readable, _INSIDE, *(Path(kept) for kept in _KEPT)):
+        for path in (*access.readable, _INSIDE, *(Path(name) for name in _KEPT)):
             view.show(path)
         view.show_python(access.python)
         for path in (access.scratch, *access.writable):
@@ -122,13 +122,13 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter, hidden: tupl
     if mode is SandboxMode.OFF:
         return None
     program = shutil.which(_PROGRAM)
-    found = _tried(program, network=network) if program else "bubblewrap (bwrap) is not installed"
-    if isinstance(found, Sandbox):
-        return evolve(found, is_required=mode is SandboxMode.REQUIRE, hidden=hidden)
+    trial = _tried(program, network=network) if program else "bubblewrap (bwrap) is not installed"
+    if isinstance(trial, Sandbox):
+        return evolve(trial, is_required=mode is SandboxMode.REQUIRE, hidden=hidden)
     if mode is SandboxMode.REQUIRE:
-        raise UserMistake(f"no sandbox: {found}", hint="--sandbox off runs repros with all your rights")
+        raise UserMistake(f"no sandbox: {trial}", hint="--sandbox off runs repros with all your rights")
     reporter.report(
-        Warned(f"no sandbox, repros run with your rights and the network: {found} (--sandbox off hides this)")
+        Warned(f"no sandbox, repros run with your rights and the network: {trial} (--sandbox off hides this)")
     )
     return None
 
@@ -144,13 +144,13 @@ def _tried(program: str, *, network: bool) -> Sandbox | str:
             tried = run([*sandbox.around(access), sys.executable, "-I", "-S", "-c", ""])
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap can't be started: {error}"
-    said = tried.stderr.strip().splitlines() or ["no error message"]
-    return sandbox if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1]}"
+    words = tried.stderr.strip().splitlines() or ["no error message"]
+    return sandbox if tried.returncode == 0 else f"bubblewrap does not work here: {words[-1]}"
 
 
-def hidden_folders(*more: Path) -> list[Path]:
-    """Return the folders that are empty in the sandbox: homes, folders for temporary and runtime files, and `more`."""
-    names = [*_EMPTIED, *_homes(), *map(str, more)]
+def hidden_folders(*hidden: Path) -> list[Path]:
+    """Return the empty folders of the sandbox: homes, folders for temporary and runtime files, and `hidden`."""
+    names = [*_EMPTIED, *_homes(), *map(str, hidden)]
     folders = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
     return sorted(folder for folder in folders if folder.is_dir() and folder != Path("/"))
 

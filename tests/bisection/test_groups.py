@@ -183,6 +183,12 @@ def test_parameters_printed_differently_are_the_same_test():
     assert judged(run(*ok("a.py::t[np.float64(1.0)]")), group).verdict is Verdict.GOOD
 
 
+def test_parameters_that_only_the_bad_end_has_can_fail():
+    good, after = run(*ok("a.py::t[1]"), outcome=Outcome.COMPLETED), run(*ok("a.py::t[1]"), bad("a.py::t[2]"))
+    (group,) = newly_failing([good], [after]).groups
+    assert group.tests == ("a.py::t[2]",)
+
+
 # -- what one run says to one group
 
 GROUP = Group(("a.py::one", "a.py::two"), Signature(exception="AttributeError", message="was removed in the NumPy"))

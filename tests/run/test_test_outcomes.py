@@ -307,15 +307,23 @@ def normal(text):
 
 @pytest.mark.parametrize(
     ("death", "kind"),
-    [("os.kill(os.getpid(), 11)", "Crashed"), ("os._exit(3)", "Exited"), ("time.sleep(60)", "TimedOut")],
+    [
+        ("os.kill(os.getpid(), 11)", "Crashed"),
+        ("os._exit(3)", "Exited"),
+        ("os._exit(0)", "Exited"),
+        ("pytest.exit('stop', 3)", "Exited"),
+        ("time.sleep(60)", "TimedOut"),
+    ],
 )
 def test_a_dying_run_keeps_its_results_and_names_the_test(project, death, kind):
     folder = project(
-        test_death=f"import os, time\ndef test_before(): pass\ndef test_dies(): {death}\ndef test_after(): pass\n"
+        test_death="import os, time, pytest\ndef test_before(): pass\n"
+        f"def test_dies(): {death}\ndef test_after(): pass\n"
     )
     ran = run(folder, "pytest", "-q", ".", timeout=4.0 if kind == "TimedOut" else 60.0)
     assert outcomes(ran) == {"test_death.py::test_before": "passed", "test_death.py::test_dies": "error"}
     assert ran.tests[1].exception.type == kind
+    assert kind == "Crashed" or "in this test" in ran.tests[1].exception.message
     assert "test_death.py::test_dies" in ran.detail
 
 
@@ -340,6 +348,13 @@ def test_tests_on_xdist_workers_are_recorded_with_their_exceptions(project):
     assert outcomes(spread) == outcomes(alone)
     raised = {test.id: test.exception and (test.exception.type, test.exception.message) for test in spread.tests}
     assert raised == {test.id: test.exception and (test.exception.type, test.exception.message) for test in alone.tests}
+
+
+def test_the_crash_of_an_xdist_worker_has_the_same_message_in_each_run(project):
+    pytest.importorskip("xdist")
+    folder = project(test_death="import os\ndef test_dies(): os._exit(1)\n")
+    (died,) = run(folder, "pytest", "-q", ".", "-n", "1").tests
+    assert died.exception.message == "a worker crashed while running 'test_death.py::test_dies'"
 
 
 def test_a_restricted_pytest_run_loads_only_the_chosen_tests(project):

@@ -97,10 +97,10 @@ class RemoteProber(Around):
     warned: set[str] = field(factory=set, eq=False, repr=False)
 
     @classmethod
-    def over(cls, executor: Executor, here: Prober, reporter: Reporter) -> RemoteProber:
+    def over(cls, executor: Executor, local: Prober, reporter: Reporter) -> RemoteProber:
         """Make a prober with the settings of a local one. Raises `NoWorkers` if no machine matches this one."""
-        kind = kind_of(here.builder.interpreter)
-        remote = cls(here, executor, kind, reporter)
+        kind = kind_of(local.builder.interpreter)
+        remote = cls(local, executor, kind, reporter)
         machines = remote.machines(Device.CPU)
         if not machines:
             raise NoWorkers(
@@ -110,7 +110,7 @@ class RemoteProber(Around):
             )
         usable = (machine.gpus[0] for machine in machines.values() if machine.gpu_slots)
         gpu = min(usable, key=lambda gpu: gpu.name, default=None)
-        return evolve(remote, prober=evolve(here, gpus=(gpu,) if gpu else ()), gpu=gpu)
+        return evolve(remote, prober=evolve(local, gpus=(gpu,) if gpu else ()), gpu=gpu)
 
     def machines(self, device: Device) -> dict[str, Machine]:
         """The machines that may run a probe on a device, by name."""

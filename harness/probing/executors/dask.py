@@ -114,8 +114,8 @@ class DaskExecutor:
                 for address, machine in answers.items():
                     known = machine if isinstance(machine, Machine) else _not_introduced(machine)
                     self._known[address, python, cache_tag] = known
-            found = ((address, self._known.get((address, python, cache_tag))) for address in addresses)
-            return {address: machine for address, machine in found if machine is not None}
+            machines = ((address, self._known.get((address, python, cache_tag))) for address in addresses)
+            return {address: machine for address, machine in machines if machine is not None}
 
     def submit(self, job: ProbeJob, machines: Collection[str]) -> Sent:
         """Let one of these workers answer a job."""

@@ -122,7 +122,7 @@ def of_one_kind(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
 @cache
 def kinds() -> tuple[DeviceKind, ...]:
     """Return all kinds, sorted by the names of their modules."""
-    names = (f"{__name__}.{found.name}" for found in pkgutil.iter_modules(__path__))
+    names = (f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
     return tuple(kind for name in names for kind in vars(import_module(name)).values() if isinstance(kind, DeviceKind))
 
 
@@ -157,13 +157,13 @@ def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str]
     return None
 
 
-def choose_device(asked: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
+def choose_device(choice: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
     """Return the device to run on, and a sentence that names it and says what a result on it means.
 
-    `asked` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda" or "any".
+    `choice` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda" or "any".
     `unavailable` checks whether the device exists.
     """
-    device = Device(asked) if asked != "auto" else _automatic(repro_device, gpus)
+    device = Device(choice) if choice != "auto" else _automatic(repro_device, gpus)
     if device is Device.CUDA:
         return device, _on_gpus(gpus)
     if device is Device.CPU and repro_device == "cuda":

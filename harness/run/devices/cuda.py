@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.model import Device, Outcome
 from harness.run.devices import DeviceKind, Gpu, Texts, visible
-from harness.run.launch import told_by
+from harness.run.launch import output_of
 
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
@@ -21,7 +21,7 @@ NO_GPU = (
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
-    return visible(parse_gpus(told_by(QUERY) or ""), environment.get("CUDA_VISIBLE_DEVICES"))
+    return visible(parse_gpus(output_of(QUERY) or ""), environment.get("CUDA_VISIBLE_DEVICES"))
 
 
 def show(gpu: Gpu) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.model import Device, Outcome
 from harness.run.devices import DeviceKind, Gpu, Texts, visible
-from harness.run.launch import told_by
+from harness.run.launch import output_of
 
 _MIB = 1024 * 1024
 _AMD_STATIC = ("amd-smi", "static", "--asic", "--driver", "--vram", "--json")
@@ -22,7 +22,7 @@ _AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that amd-smi lists and `HIP_VISIBLE_DEVICES` allows; none if it is missing or fails."""
-    gpus = parse_amd_smi(_asked(_AMD_STATIC), _asked(_AMD_METRIC))
+    gpus = parse_amd_smi(_json_of(_AMD_STATIC), _json_of(_AMD_METRIC))
     allowed = visible(gpus, environment.get("ROCR_VISIBLE_DEVICES"))
     return visible(allowed, environment.get("HIP_VISIBLE_DEVICES"))
 
@@ -55,10 +55,10 @@ def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
     return tuple(gpus)
 
 
-def _asked(query: tuple[str, ...]) -> Any:
+def _json_of(query: tuple[str, ...]) -> Any:
     """Return the JSON that a program prints, or None if it is missing, fails, or prints anything else."""
     try:
-        return json.loads(told_by(query) or "null")
+        return json.loads(output_of(query) or "null")
     except ValueError:
         return None
 

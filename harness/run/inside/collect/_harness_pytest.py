@@ -19,6 +19,7 @@ from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-
 
 _ATTRIBUTE = "harness_raised"
 _INSTALLED = re.compile(r"^(?:[^:]*/)?(?:site|dist)-packages/")
+_WORKER = re.compile(r"^worker 'gw\d+'")  # another one in each run
 _recorder = Recorder()  # now, because tests may change the environment later
 
 
@@ -69,7 +70,7 @@ def _exception_of(report: Any) -> Any:
         return json.loads(told)
     # A strict xpass, the crash of an xdist worker, or a plugin's own failure has only a text and no exception.
     lines = [line for line in str(report.longrepr or "").splitlines() if line.strip()]
-    message = lines[-1].lstrip("E ").strip() if lines else "failed"
+    message = _WORKER.sub("a worker", lines[-1].lstrip("E ").strip()) if lines else "failed"
     return {"type": "pytest.Failed", "message": message, "bases": [], "frames": [], "cause": None}
 
 
