@@ -178,5 +178,5 @@ def _as_one_line(lines: Sequence[str]) -> str | None:
     filled = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     text = " ".join(filled)
     tree = parsed(textwrap.dedent("".join(lines))) if len(filled) > 1 else None
-    is_one = len(filled) <= 1 or (tree is not None and len(tree.body) == 1)
-    return text if is_one and len(text) <= _LONGEST_LINE else None
+    is_single = len(filled) <= 1 or (tree is not None and len(tree.body) == 1)
+    return text if is_single and len(text) <= _LONGEST_LINE else None

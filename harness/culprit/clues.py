@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _QUIET = 0.02  # comments, docstrings, layout, imports
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
-_LATE = 2.0  # without this and _ASKED_FOR, planted_lines.py takes a seventh more runs
+_LATE = 2.0  # without this and _DEFINES_USED, planted_lines.py takes a seventh more runs
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
-_ASKED_FOR = 2.0  # a file that defines a name used in the repro
+_DEFINES_USED = 2.0  # a file that defines a name used in the repro
 _EXTRA_CALLS = 50.0  # a function that makes all calls that only the slow side has
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
@@ -114,14 +114,14 @@ class Clues:
         quiet = edits.quiet()
         last = _last_rank(self.before), _last_rank(self.after)
         wanted = used_names(self.source)
-        asked_for = {
+        defining = {
             path
             for path, difference in edits.differences.items()
             if not wanted.isdisjoint(_DEFINED.findall(difference.after))
         }
         spoken_of = _rarity(edits, _words_of(self.sides))
         named = edits.defining(names_of(failure_of(self.sides)))
-        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of, self._extra_calls(edits), named)
+        scale = _Scale(self, edits, frames, last, frozenset(defining), spoken_of, self._extra_calls(edits), named)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def _extra_calls(self, edits: Edits) -> dict[tuple[str, str], float]:
@@ -168,7 +168,7 @@ class _Scale:
     edits: Edits
     frames: tuple[StackFrame, ...]
     last: tuple[int, int]
-    asked_for: frozenset[str]
+    defining: frozenset[str]
     spoken_of: Mapping[Unit, float]
     extra_calls: Mapping[tuple[str, str], float]
     named: frozenset[Unit]
@@ -184,8 +184,8 @@ class _Scale:
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         if unit in self.named or self.clues.pointers.point_to(self.edits, unit):
             weight *= _POINTED_TO
-        if path in self.asked_for:
-            weight *= _ASKED_FOR
+        if path in self.defining:
+            weight *= _DEFINES_USED
         weight *= 1 + _EXTRA_CALLS * self.extra_calls.get((path, function), 0.0)
         # Without this and the depth of frames, `harness bisect transformers` tries 22 sets for its lines instead of 2.
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))

@@ -125,13 +125,13 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     finding = evolve(
-        _files_found(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
+        _file_finding(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
         runs=sum(result.runs for result in spent) + forth.runs + traced,
         unresolved=sum(result.unresolved for result in spent),
     )
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (finding,)
-    return finding, _lines_found(search, finding, core, reduced.units - core, fine, forth)
+    return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
 
 
 def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
@@ -169,7 +169,7 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
 
 
-def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+def _file_finding(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
@@ -220,7 +220,7 @@ def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
     return search.edits.path_of(unit) == region.file and first <= d and c < last
 
 
-def _lines_found(
+def _region_finding(
     search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
 ) -> Finding:
     """The finding on the regions in those files, narrowed to the lines that matter."""
