@@ -134,7 +134,7 @@ def search_line(
                 repeat_beside=repeat_beside,
             )
             if repeating is None:
-                trials.tally.seen.update(run.key for run in searched.record.observations.values())
+                trials.tally.used.update(run.key for run in searched.record.observations.values())
             try:
                 findings = question.below(trials, sides, searched)
             except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it

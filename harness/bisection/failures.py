@@ -70,8 +70,8 @@ class FailureJudge(Judge):
     def raised(self, observation: Observation) -> RaisedException | None:
         """The exception of the first of its tests that failed, else the one that ended the run."""
         failures = _Results(observation).all_failures(self.tests)
-        found = next((failure.exception for failure in failures if failure.exception is not None), None)
-        return found or super().raised(observation)
+        exception = next((failure.exception for failure in failures if failure.exception is not None), None)
+        return exception or super().raised(observation)
 
 
 @frozen

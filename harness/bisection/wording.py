@@ -90,8 +90,8 @@ def _how_sure(answer: Answer) -> str:
     """Say how probable the answer is and from how many runs; "" if it is not flaky and certain enough."""
     known = answer.boundary.certainty
     good, bad = known.good_side, known.bad_side
-    is_one = answer.status.is_change and len(answer.culprits) == 1
-    if not is_one or good is None or bad is None or known.confidence is None:
+    is_single = answer.status.is_change and len(answer.culprits) == 1
+    if not is_single or good is None or bad is None or known.confidence is None:
         return ""
     if not known.is_mixed and known.confidence >= CONFIDENCE:
         return ""
@@ -387,8 +387,8 @@ def _rows_of(culprit: Culprit) -> list[tuple[str, str]]:
     """Return the rows of a culprit: what is proved, lines that are only suspected apart from it, and what changed."""
     findings = culprit.findings
     proved = tuple(finding for finding in findings if finding.is_proved)
-    is_told = any(evidence.did for evidence in culprit.evidence)
-    changes = [("Change", cause) for cause in (findings[-1].causes if findings and not is_told else ())]
+    is_explained = any(evidence.did for evidence in culprit.evidence)
+    changes = [("Change", cause) for cause in (findings[-1].causes if findings and not is_explained else ())]
     if culprit.is_proved or not proved:
         return [(_label(culprit), cause_of(culprit)), *changes]
     known = evolve(culprit, findings=proved)

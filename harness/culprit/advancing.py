@@ -78,9 +78,9 @@ class _Advancing:
             done = self.shown(proof, besides) if proof.holds else None
             if done is not None:
                 return done
-        return self._found(too_much) or self._not_shown(too_much)
+        return self._with_needs(too_much) or self._not_shown(too_much)
 
-    def _found(self, too_much: Candidate) -> Advanced | None:
+    def _with_needs(self, too_much: Candidate) -> Advanced | None:
         """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
         others = too_much or self.search.all - self.core
         for _ in range(_MOST_SEARCHES):
@@ -159,10 +159,12 @@ class _Advancing:
 
 def counted_besides(proof: Proof, besides: Candidate) -> Proof:
     """The proof with the number of changes beside the named ones; if they are too many, its reason says so."""
-    told = evolve(proof, besides=len(besides))
-    if told.holds or not told.is_expected:
-        return told
-    return evolve(told, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause")
+    counted = evolve(proof, besides=len(besides))
+    if counted.holds or not counted.is_expected:
+        return counted
+    return evolve(
+        counted, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause"
+    )
 
 
 def advance(search: LineSearch, core: Candidate) -> Claim:
@@ -171,13 +173,13 @@ def advance(search: LineSearch, core: Candidate) -> Claim:
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
-def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
+def advanced_alone(search: LineSearch, core: Candidate, units: Candidate) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
     Returns None if it does not, or if its ties require more of the found units.
     """
     besides = search.consistency.advanced(core) - core
-    if besides & found:
+    if besides & units:
         return None
     advancing = _Advancing(search, core)
     proof = advancing.tried(besides)
@@ -236,7 +238,7 @@ def _choices_of_needs(search: LineSearch, core: Candidate, others: Candidate, *,
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
     compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
-    wholes = (frozenset(found) for found in (beside, near, compiled) if found)
+    wholes = (frozenset(group) for group in (beside, near, compiled) if group)
     return Choices(
         weights,
         lambda units: search.advanced(units | core),
@@ -255,11 +257,11 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     if not edits.is_region(unit):
         return weight
     path, function = edits.path_of(unit), edits.function(unit)
-    if path in {edits.path_of(one) for one in core}:
+    if path in {edits.path_of(other) for other in core}:
         weight *= _SAME_FILE
     if not function or not edits.differences[path].is_function(function):
         weight *= _DECLARES
-    if any(edits.words(unit) & edits.words(one) for one in core):
+    if any(edits.words(unit) & edits.words(other) for other in core):
         weight *= 2
     return weight
 

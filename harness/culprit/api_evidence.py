@@ -50,22 +50,22 @@ def api_evidence(
     Returns () if the exception names nothing of this package, or if a location lacks it. Raises `OSError` if a location
     can't be read.
     """
-    asked = mentions(raised)
+    mentioned = mentions(raised)
     with source_of(older[1], package) as old, source_of(newer[1], package) as new:
         if not old.files or not new.files:
             return ()
-        about = [(mention, name) for mention in asked for name in _names_of(mention, old, new)]
-        found: list[Evidence] = []
+        about = [(mention, name) for mention in mentioned for name in _names_of(mention, old, new)]
+        remarks: list[Evidence] = []
         if about:
             words = {part for mention, _ in about for part in _words_of(mention)}
             with api_of(old, words) as old_api:
-                defined = {place_of(one)[0] for _, name in about if (one := look_up(old_api, name)) is not None}
+                defined = {place_of(known)[0] for _, name in about if (known := look_up(old_api, name)) is not None}
                 with api_of(new, words, defined) as new_api:
                     before, after = ReleaseApi(older[0], old, old_api), ReleaseApi(newer[0], new, new_api)
                     for mention, name in about:
-                        found += _on(mention, name, before, after, advice(raised))
-        found = found or list(_new_message(raised, package, old, new, newer[0]))
-    unique = {(one.kind, one.name): one for one in reversed(found)}
+                        remarks += _on(mention, name, before, after, advice(raised))
+        remarks = remarks or list(_new_message(raised, package, old, new, newer[0]))
+    unique = {(remark.kind, remark.name): remark for remark in reversed(remarks)}
     return tuple(reversed(unique.values()))[:_MOST]
 
 
@@ -90,13 +90,13 @@ def _words_of(mention: Mention) -> list[str]:
     return parts[-1:] if mention.about is About.NAME else parts[-2:]
 
 
-def _on(mention: Mention, name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+def _on(mention: Mention, name: str, before: ReleaseApi, after: ReleaseApi, hint: str) -> Iterator[Evidence]:
     if mention.about is About.MODULE:
-        yield from removed_module(name, before, after, told)
+        yield from removed_module(name, before, after, hint)
     elif mention.about is About.NAME:
-        yield from removed_name(name, before, after, told)
+        yield from removed_name(name, before, after, hint)
     elif mention.about is About.MEMBER:
-        yield from removed_member(name, before, after, told)
+        yield from removed_member(name, before, after, hint)
     else:
         yield from changed_call(name, mention.argument, before, after)
 
@@ -112,9 +112,11 @@ def _new_message(
     for path in new.files:
         if wanted in (text := new.read(path)):
             line = text.count(b"\n", 0, text.index(wanted)) + 1
-            said = f'the message "{literal}" is new in {package} {version} ({path}:{line})'
-            instead = next((one for one in map(clause_with_advice, raised.chain() if raised else ()) if one), "")
-            yield Evidence("new-message", package, said, path, line, instead)
+            sentence = f'the message "{literal}" is new in {package} {version} ({path}:{line})'
+            instead = next(
+                (clause for clause in map(clause_with_advice, raised.chain() if raised else ()) if clause), ""
+            )
+            yield Evidence("new-message", package, sentence, path, line, instead)
             return
 
 
@@ -122,7 +124,7 @@ _CLOSE = 0.75
 _PRIVATE = re.compile(r"(^|/)(_(?!_init__)|vendor|vendored|third_party|extern|tests?/)")
 
 
-def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, hint: str) -> Iterator[Evidence]:
     """Evidence that only the older release has a name in a module, and what replaced it."""
     known = look_up(before.api, name)
     file, line = place_of(known) if known is not None else _in_text(name, before.source)
@@ -133,23 +135,23 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
     if known is None and _in_text(name, after.source)[0] and not says_gone(name, after.source):
         return  # both create it on access
     was = f"{name} was in {before.version} ({file}:{line})"
-    said = told or says_gone(name, after.source) or deprecation(known)
-    advised = f'; the release says: "{said}"' if said else ""
-    if says_where_to(said):
-        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line, said)
+    guidance = hint or says_gone(name, after.source) or deprecation(known)
+    suffix = f'; the release says: "{guidance}"' if guidance else ""
+    if says_where_to(guidance):
+        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{suffix}", file, line, guidance)
         return
-    if says_what_instead(said):
-        yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
+    if says_what_instead(guidance):
+        yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{suffix}", file, line, guidance)
         return
     elsewhere = _same_name_elsewhere(name, before, after)
     if elsewhere:
         yield Evidence(
             "moved-name",
             name,
-            f"{was} and is gone in {after.version}; {elsewhere} is there{advised}",
+            f"{was} and is gone in {after.version}; {elsewhere} is there{suffix}",
             file,
             line,
-            said or f"Use {elsewhere} instead.",
+            guidance or f"Use {elsewhere} instead.",
         )
         return
     close = _closest(name, before, after)
@@ -157,13 +159,13 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
         yield Evidence(
             "renamed-name",
             name,
-            f"{was} and is gone in {after.version}, perhaps renamed: {close} is new there{advised}",
+            f"{was} and is gone in {after.version}, perhaps renamed: {close} is new there{suffix}",
             file,
             line,
-            said or f"Perhaps {close} replaces it.",
+            guidance or f"Perhaps {close} replaces it.",
         )
         return
-    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
+    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{suffix}", file, line, guidance)
 
 
 def _only_older_definition(name: str, before: ReleaseApi, after: ReleaseApi) -> griffe.Object | None:
@@ -175,63 +177,66 @@ def _only_older_definition(name: str, before: ReleaseApi, after: ReleaseApi) -> 
     last = name.rpartition(".")[2]
     definitions = [
         {
-            one.path.replace("._", "."): one
+            definition.path.replace("._", "."): definition
             for kind in ("class", "function", "attribute")
-            for one in named(release.api, last, kind)
-            if one.parent is not None and one.parent.is_module
+            for definition in named(release.api, last, kind)
+            if definition.parent is not None and definition.parent.is_module
         }
         for release in (before, after)
     ]
-    gone = [one for path, one in definitions[0].items() if path not in definitions[1]]
+    gone = [definition for path, definition in definitions[0].items() if path not in definitions[1]]
     return gone[0] if len(gone) == 1 else None
 
 
-def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, hint: str) -> Iterator[Evidence]:
     """Evidence that a class or its base has an attribute or method only in the older release."""
     kind, _, member = name.rpartition(".")
     for old_class in named(before.api, kind.rpartition(".")[2], "class"):
         with contextlib.suppress(Exception):  # griffe can't resolve a base class
-            owner = next((one for one in (old_class, *_bases_of(old_class)) if member in one.members), None)
+            owner = next((base for base in (old_class, *_bases_of(old_class)) if member in base.members), None)
             if owner is None:
                 continue
             new_owner = look_up(after.api, owner.path)
             new_class = look_up(after.api, old_class.path)
-            kept = [one for one in (new_owner, new_class) if one is not None and member in one.members]
-            if kept or new_class is None:
+            holders = [new for new in (new_owner, new_class) if new is not None and member in new.members]
+            if holders or new_class is None:
                 continue
             file, line = place_of(owner.members[member])
-            said = told or deprecation(owner.members[member])
-            advised = f'; the release says: "{said}"' if said else ""
+            guidance = hint or deprecation(owner.members[member])
+            suffix = f'; the release says: "{guidance}"' if guidance else ""
             # A stub gives a compiled class bases that exist nowhere else.
             dotted = f"{(old_class if file.endswith('.pyi') else owner).path}.{member}"
             text = f"{dotted} was in {before.version} ({file}:{line}) and was removed in {after.version}"
-            yield Evidence("removed-name", dotted, text + advised, file, line, said)
+            yield Evidence("removed-name", dotted, text + suffix, file, line, guidance)
 
 
-def removed_module(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+def removed_module(name: str, before: ReleaseApi, after: ReleaseApi, hint: str) -> Iterator[Evidence]:
     """Evidence that only the older release has a module, and where the newer one has a new module with its name."""
     if not before.source.has_module(name) or after.source.has_module(name):
         return
     path = name.replace(".", "/")
-    file = next((one for one in before.source.files if one in (f"{path}.py", f"{path}.pyi", f"{path}/__init__.py")), "")
+    file = next(
+        (file for file in before.source.files if file in (f"{path}.py", f"{path}.pyi", f"{path}/__init__.py")),
+        "",
+    )
     last = name.rpartition(".")[2]
     names = (f"/{last}.py", f"/{last}/__init__.py")
-    new = (one for one in after.source.files if one.endswith(names) and one not in before.source.files)
-    moved = [one for one in new if not _PRIVATE.search(one)]
-    hint = f"; {moved[0]} is new there" if len(moved) == 1 else ""
-    hint = f'; the release says: "{told}"' if told else hint
-    text = f"the module {name} was in {before.version} ({file}) and is gone in {after.version}{hint}"
+    new = (file for file in after.source.files if file.endswith(names) and file not in before.source.files)
+    moved = [file for file in new if not _PRIVATE.search(file)]
+    suffix = f"; {moved[0]} is new there" if len(moved) == 1 else ""
+    suffix = f'; the release says: "{hint}"' if hint else suffix
+    text = f"the module {name} was in {before.version} ({file}) and is gone in {after.version}{suffix}"
     yield Evidence("removed-module", name, text, file, 1)
 
 
-def _bases_of(found: griffe.Object) -> list[griffe.Class]:
-    return list(getattr(found, "mro", list)())
+def _bases_of(definition: griffe.Object) -> list[griffe.Class]:
+    return list(getattr(definition, "mro", list)())
 
 
 def _is_namesake(name: str, elsewhere: str, before: ReleaseApi) -> bool:
     """Whether the older release had both names already as two things, so that none of them moved."""
-    there, itself = look_up(before.api, elsewhere), look_up(before.api, name)
-    return there is not None and (itself is None or place_of(there) != place_of(itself))
+    target, itself = look_up(before.api, elsewhere), look_up(before.api, name)
+    return target is not None and (itself is None or place_of(target) != place_of(itself))
 
 
 def _same_name_elsewhere(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
@@ -239,23 +244,23 @@ def _same_name_elsewhere(name: str, before: ReleaseApi, after: ReleaseApi) -> st
     last = name.rpartition(".")[2]
     if last.startswith("__"):
         return ""
-    found = {
-        one.path
+    paths = {
+        definition.path
         for kind in ("class", "function", "attribute")
-        for one in named(after.api, last, kind)
-        if one.parent is not None and one.parent.is_module
+        for definition in named(after.api, last, kind)
+        if definition.parent is not None and definition.parent.is_module
     }
-    public = sorted(path for path in found if not _PRIVATE.search(path.replace(".", "/")))
+    public = sorted(path for path in paths if not _PRIVATE.search(path.replace(".", "/")))
     return public[0] if len(public) == 1 and not _is_namesake(name, public[0], before) else ""
 
 
 def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
     """The new name in the same module that is most similar to this one; "" if none is similar."""
     module, _, last = name.rpartition(".")
-    there, was = look_up(after.api, module), look_up(before.api, module)
-    if there is None or was is None or last.startswith("_"):
+    home, was = look_up(after.api, module), look_up(before.api, module)
+    if home is None or was is None or last.startswith("_"):
         return ""
-    new = [one for one in there.members if one not in was.members and not one.startswith("_")]
+    new = [member for member in home.members if member not in was.members and not member.startswith("_")]
     close = difflib.get_close_matches(last, new, n=1, cutoff=_CLOSE)
     return f"{module}.{close[0]}" if close else ""
 
@@ -291,13 +296,13 @@ def _changed_parameters(
     old: griffe.Object, new: griffe.Object | griffe.Alias, argument: str, *versions: str
 ) -> Iterator[Evidence]:
     was, now = _parameters_of(old), _parameters_of(new)
-    gone, added = [one for one in was if one not in now], [one for one in now if one not in was]
+    gone, added = [name for name in was if name not in now], [name for name in now if name not in was]
     if was == now or (argument and argument not in gone and argument not in added):
         return
     if argument:
-        gone, added = [one for one in gone if one == argument], [one for one in added if one == argument]
-    words = [f"{one} is gone" for one in gone]
-    words += [f"{one} is new" + (" and required" if now[one] else "") for one in added]
+        gone, added = [name for name in gone if name == argument], [name for name in added if name == argument]
+    words = [f"{name} is gone" for name in gone]
+    words += [f"{name} is new" + (" and required" if now[name] else "") for name in added]
     what = ", ".join(words) or "their order or kinds differ"
     file, line = place_of(old)
     text = f"{old.path} has other parameters in {versions[1]} than in {versions[0]} ({file}:{line}): {what}"
@@ -306,8 +311,11 @@ def _changed_parameters(
 
 def _parameters_of(function: griffe.Object | griffe.Alias) -> dict[str, bool]:
     """The parameters by name, stars included, and whether each is required."""
-    told = getattr(function, "parameters", ())
-    return {f"{'*' * _stars(one)}{one.name.lstrip('*')}": one.required and not _stars(one) for one in told}
+    parameters = getattr(function, "parameters", ())
+    return {
+        f"{'*' * _stars(parameter)}{parameter.name.lstrip('*')}": parameter.required and not _stars(parameter)
+        for parameter in parameters
+    }
 
 
 def _stars(parameter: griffe.Parameter) -> int:
@@ -346,8 +354,8 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
             if _NOTICE.search(text):
                 return ended_once(one_line(text, _LONGEST_ADVICE))
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
-    said = _DIRECTIVE.sub("", lines[0]) if lines else ""
-    return ended_once(one_line(said, _LONGEST_ADVICE))
+    note = _DIRECTIVE.sub("", lines[0]) if lines else ""
+    return ended_once(one_line(note, _LONGEST_ADVICE))
 
 
 def _parsed(source: str | bytes) -> ast.AST:

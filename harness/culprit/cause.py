@@ -30,25 +30,25 @@ def causes_of(edits: Edits, units: Collection[Unit], message: str = "") -> tuple
 
     If only some of them are about names in the `message` of the failure, it is these.
     """
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for unit in sorted(units):
         if edits.is_region(unit) and edits.path_of(unit).endswith(".py"):
             number = int(unit.rpartition("#")[2])
-            found |= dict.fromkeys(causes(edits.differences[edits.path_of(unit)], number))
-    told = _named_in(message, tuple(found)) or tuple(found)
-    return told if len(told) <= _MOST else ()
+            sentences |= dict.fromkeys(causes(edits.differences[edits.path_of(unit)], number))
+    chosen = _named_in(message, tuple(sentences)) or tuple(sentences)
+    return chosen if len(chosen) <= _MOST else ()
 
 
 def _named_in(message: str, sentences: Sequence[str]) -> tuple[str, ...]:
     """The sentences with a name in the message that not all of them have."""
-    names = [frozenset(_TICKED.findall(one)) for one in sentences]
+    names = [frozenset(_TICKED.findall(sentence)) for sentence in sentences]
     shared = frozenset[str]().union(*names).intersection(*names) if len(names) > 1 else frozenset[str]()
-    found = (
-        one
-        for one, own in zip(sentences, names, strict=True)
+    chosen = (
+        sentence
+        for sentence, own in zip(sentences, names, strict=True)
         if any(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", message) for name in own - shared)
     )
-    return tuple(found)
+    return tuple(chosen)
 
 
 def causes(difference: FileDifference, number: int) -> tuple[str, ...]:
@@ -59,39 +59,39 @@ def causes(difference: FileDifference, number: int) -> tuple[str, ...]:
     a, b, c, d = difference.blocks[number]
     module = module_of(difference.path)
     older, newer = _definitions(old), _definitions(new)
-    found = [*_whole(older, newer, (a, b), module, "was removed from")]
-    found += _whole(newer, older, (c, d), module, "was added to")
-    if found:
-        return tuple(found)
+    sentences = [*_whole(older, newer, (a, b), module, "was removed from")]
+    sentences += _whole(newer, older, (c, d), module, "was added to")
+    if sentences:
+        return tuple(sentences)
     for name, was in older.items():
         now = newer.get(name)
         if isinstance(was, _Function) and isinstance(now, _Function):
-            found += _parameters(name, _arguments(was, (a, b)), _arguments(now, (c, d)))
+            sentences += _parameters(name, _arguments(was, (a, b)), _arguments(now, (c, d)))
     where = difference.function_of(number) or module
-    found = found or list(_values(old, new, (a, b), (c, d), where))
+    sentences = sentences or list(_values(old, new, (a, b), (c, d), where))
     lines = lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]
-    return tuple(found or _quoted(*lines, where))
+    return tuple(sentences or _quoted(*lines, where))
 
 
 def _definitions(tree: ast.AST, prefix: str = "") -> dict[str, _Definition]:
     """The classes, functions and methods of a text by qualified name."""
-    found: dict[str, _Definition] = {}
-    for one in ast.iter_child_nodes(tree):
-        if isinstance(one, _Definition):
-            found[f"{prefix}{one.name}"] = one
-            found |= _definitions(one, f"{prefix}{one.name}.")
-        elif isinstance(one, ast.If | ast.Try | ast.With):
-            found |= _definitions(one, prefix)
-    return found
+    definitions: dict[str, _Definition] = {}
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, _Definition):
+            definitions[f"{prefix}{node.name}"] = node
+            definitions |= _definitions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            definitions |= _definitions(node, prefix)
+    return definitions
 
 
 def _whole(
     having: dict[str, _Definition], lacking: dict[str, _Definition], lines: tuple[int, int], module: str, what: str
 ) -> Iterator[str]:
     """The outermost definitions that only one text has, if all their lines are within these."""
-    for name, one in having.items():
+    for name, definition in having.items():
         owner, _, last = name.rpartition(".")
-        is_within = lines[0] < one.lineno and (one.end_lineno or one.lineno) <= lines[1]
+        is_within = lines[0] < definition.lineno and (definition.end_lineno or definition.lineno) <= lines[1]
         if is_within and name not in lacking and (not owner or owner in lacking):
             yield f"`{last}` {what} `{f'{module}.{owner}' if owner else module}`"
 
@@ -103,32 +103,36 @@ def _is_on(node: ast.expr | ast.arg, lines: tuple[int, int]) -> bool:
 
 def _arguments(node: _Function, lines: tuple[int, int]) -> dict[str, tuple[str, bool]]:
     """The parameters of a function: the default as source ("" without one), and whether it is on the lines."""
-    told = node.args
-    plain = [*told.posonlyargs, *told.args]
-    defaults = [*[None] * (len(plain) - len(told.defaults)), *told.defaults, *told.kw_defaults]
-    found = {
-        one.arg: (ast.unparse(default), _is_on(one, lines) or _is_on(default, lines))
+    arguments = node.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*[None] * (len(plain) - len(arguments.defaults)), *arguments.defaults, *arguments.kw_defaults]
+    parameters = {
+        argument.arg: (ast.unparse(default), _is_on(argument, lines) or _is_on(default, lines))
         if default is not None
-        else ("", _is_on(one, lines))
-        for one, default in zip([*plain, *told.kwonlyargs], defaults, strict=True)
+        else ("", _is_on(argument, lines))
+        for argument, default in zip([*plain, *arguments.kwonlyargs], defaults, strict=True)
     }
-    return found | {f"*{one.arg}": ("", _is_on(one, lines)) for one in (told.vararg, told.kwarg) if one is not None}
+    return parameters | {
+        f"*{argument.arg}": ("", _is_on(argument, lines))
+        for argument in (arguments.vararg, arguments.kwarg)
+        if argument is not None
+    }
 
 
 def _parameters(name: str, was: dict[str, tuple[str, bool]], now: dict[str, tuple[str, bool]]) -> Iterator[str]:
-    gone = [one for one, (_, is_on) in was.items() if is_on and one not in now]
-    come = [one for one, (_, is_on) in now.items() if is_on and one not in was]
+    gone = [parameter for parameter, (_, is_on) in was.items() if is_on and parameter not in now]
+    come = [parameter for parameter, (_, is_on) in now.items() if is_on and parameter not in was]
     if len(gone) == len(come) == 1 and list(was).index(gone[0]) == list(now).index(come[0]):
         yield f"the parameter `{gone[0]}` of `{name}` was renamed to `{come[0]}`"
         return
-    for one in gone:
-        yield f"the parameter `{one}` of `{name}` was removed"
-    for one in come:
-        yield f"`{name}` has the new parameter `{one}`"
-    for one in was:
-        if one in now and was[one][0] != now[one][0] and (was[one][1] or now[one][1]):
-            old, new = (f"`{_short(told[one][0])}`" if told[one][0] else "none" for told in (was, now))
-            yield f"the default of the parameter `{one}` of `{name}` was changed from {old} to {new}"
+    for parameter in gone:
+        yield f"the parameter `{parameter}` of `{name}` was removed"
+    for parameter in come:
+        yield f"`{name}` has the new parameter `{parameter}`"
+    for parameter in was:
+        if parameter in now and was[parameter][0] != now[parameter][0] and (was[parameter][1] or now[parameter][1]):
+            old, new = (f"`{_short(side[parameter][0])}`" if side[parameter][0] else "none" for side in (was, now))
+            yield f"the default of the parameter `{parameter}` of `{name}` was changed from {old} to {new}"
 
 
 def _values(
@@ -143,12 +147,12 @@ def _values(
 
 def _assigned(tree: ast.Module, lines: tuple[int, int]) -> dict[str, str]:
     """The first value, as source, of each name that is assigned on the lines [first, last), counted from 0."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and lines[0] < node.lineno <= lines[1]:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            found.setdefault(ast.unparse(target), ast.unparse(node.value))
-    return found
+            values.setdefault(ast.unparse(target), ast.unparse(node.value))
+    return values
 
 
 def _short(text: str) -> str:
@@ -174,5 +178,5 @@ def _as_one_line(lines: Sequence[str]) -> str | None:
     filled = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     text = " ".join(filled)
     tree = parsed(textwrap.dedent("".join(lines))) if len(filled) > 1 else None
-    is_one = len(filled) <= 1 or (tree is not None and len(tree.body) == 1)
-    return text if is_one and len(text) <= _LONGEST_LINE else None
+    is_single = len(filled) <= 1 or (tree is not None and len(tree.body) == 1)
+    return text if is_single and len(text) <= _LONGEST_LINE else None

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _QUIET = 0.02  # comments, docstrings, layout, imports
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
-_LATE = 2.0  # without this and _ASKED_FOR, planted_lines.py takes a seventh more runs
+_LATE = 2.0  # without this and _DEFINES_USED, planted_lines.py takes a seventh more runs
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
-_ASKED_FOR = 2.0  # a file that defines a name used in the repro
+_DEFINES_USED = 2.0  # a file that defines a name used in the repro
 _EXTRA_CALLS = 50.0  # a function that makes all calls that only the slow side has
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
@@ -74,12 +74,12 @@ class Pointers:
         for change in exchange.package.packages:
             places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
             with contextlib.suppress(OSError):  # the environment was removed in the meantime
-                for one in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
-                    (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
-                    if one.kind == _CHANGED_PARAMETERS:
-                        functions.add(one.name)
-                    if one.kind == _REMOVED and one.file.endswith(".pyi"):
-                        gone.append(one)
+                for evidence in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
+                    (newer if evidence.kind == _NEW_MESSAGE else older).add((evidence.file, evidence.line))
+                    if evidence.kind == _CHANGED_PARAMETERS:
+                        functions.add(evidence.name)
+                    if evidence.kind == _REMOVED and evidence.file.endswith(".pyi"):
+                        gone.append(evidence)
         return cls(frozenset(older), frozenset(newer), frozenset(functions), tuple(gone))
 
     @property
@@ -114,12 +114,14 @@ class Clues:
         quiet = edits.quiet()
         last = _last_rank(self.before), _last_rank(self.after)
         wanted = used_names(self.source)
-        asked_for = {
-            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
+        defining = {
+            path
+            for path, difference in edits.differences.items()
+            if not wanted.isdisjoint(_DEFINED.findall(difference.after))
         }
         spoken_of = _rarity(edits, _words_of(self.sides))
         named = edits.defining(names_of(failure_of(self.sides)))
-        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of, self._extra_calls(edits), named)
+        scale = _Scale(self, edits, frames, last, frozenset(defining), spoken_of, self._extra_calls(edits), named)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def _extra_calls(self, edits: Edits) -> dict[tuple[str, str], float]:
@@ -148,7 +150,7 @@ class Clues:
         before, after = self.before, self.after
         if before is None or after is None:
             return frozenset()
-        found = set()
+        units = set()
         for unit in filter(edits.is_region, edits.all):
             path, function = edits.path_of(unit), edits.function(unit)
             home = edits.homes.get(path, path)
@@ -156,8 +158,8 @@ class Clues:
             if not is_traced or not function or not edits.differences[path].is_function(function):
                 continue
             if function not in before.called.get(home, {}) and function not in after.called.get(path, {}):
-                found.add(unit)
-        return frozenset(found)
+                units.add(unit)
+        return frozenset(units)
 
 
 @frozen
@@ -166,7 +168,7 @@ class _Scale:
     edits: Edits
     frames: tuple[StackFrame, ...]
     last: tuple[int, int]
-    asked_for: frozenset[str]
+    defining: frozenset[str]
     spoken_of: Mapping[Unit, float]
     extra_calls: Mapping[tuple[str, str], float]
     named: frozenset[Unit]
@@ -182,8 +184,8 @@ class _Scale:
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         if unit in self.named or self.clues.pointers.point_to(self.edits, unit):
             weight *= _POINTED_TO
-        if path in self.asked_for:
-            weight *= _ASKED_FOR
+        if path in self.defining:
+            weight *= _DEFINES_USED
         weight *= 1 + _EXTRA_CALLS * self.extra_calls.get((path, function), 0.0)
         # Without this and the depth of frames, `harness bisect transformers` tries 22 sets for its lines instead of 2.
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
@@ -235,23 +237,29 @@ def _words_of(sides: Sides) -> frozenset[str]:
     What a package raises speaks of much else.
     """
     raised = failure_of(sides)
-    chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
-    said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
-    return frozenset(_WORD.findall("\n".join(said)))
+    chain = [
+        exception
+        for exception in (raised.chain() if raised is not None else ())
+        if exception.frames and not exception.frames[-1].package
+    ]
+    texts = [exception.message for exception in chain] + [
+        frame.text for exception in chain for frame in exception.frames if not frame.package
+    ]
+    return frozenset(_WORD.findall("\n".join(texts)))
 
 
-def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:
+def _rarity(edits: Edits, spoken: frozenset[str]) -> dict[Unit, float]:
     """How rare, from 0 to 1, the rarest of these words is that a region has in its lines.
 
     The measure is the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from
     reports (Zhou, Zhang and Lo, 2012).
     """
-    wanted = said.difference(keyword.kwlist, _PROSE)
+    wanted = spoken.difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]
     words = {unit: wanted & edits.words(unit) for unit in regions} if wanted else {}
-    counts = Counter(word for found in words.values() for word in found)
+    counts = Counter(word for own in words.values() for word in own)
     most = math.log(max(len(regions), 2))
-    rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}
+    rarest = {unit: min(counts[word] for word in own) for unit, own in words.items() if own}
     return {unit: (1 - math.log(count) / most) ** 2 for unit, count in rarest.items()}
 
 
@@ -310,7 +318,7 @@ def _together_first(
     for part in parts:
         path = edits.path_of(next(iter(part)))
         whole = frozenset(wholes.get((path, ""), ()))
-        beside = [one for one in inside.pop(path, []) if one < whole]
+        beside = [smaller for smaller in inside.pop(path, []) if smaller < whole]
         if len(beside) >= _SEVERAL:
             yield whole
             for at in range(0, len(beside), _AT_A_TIME):
@@ -320,15 +328,15 @@ def _together_first(
 
 def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
     """All regions of the files in each folder, those with the most parts to try alone first."""
-    found: dict[str, set[Unit]] = {}
+    folders: dict[str, set[Unit]] = {}
     counts: Counter[str] = Counter()
     for (path, function), units in wholes.items():
         if not function:
             folder = path.rpartition("/")[0]
-            found.setdefault(folder, set()).update(units)
+            folders.setdefault(folder, set()).update(units)
             counts[folder] += sum(frozenset({unit}) in scores for unit in units)
     several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
-    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
+    return [frozenset(folders[folder]) for folder in several] if len(folders) > 1 else []
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
@@ -365,7 +373,7 @@ def failure_of(sides: Sides) -> RaisedException | None:
 def message_of(sides: Sides) -> str:
     """The messages of the exception of the failing side and of its causes; "" if no side has one."""
     raised = failure_of(sides)
-    return "\n".join(one.message for one in raised.chain()) if raised is not None else ""
+    return "\n".join(exception.message for exception in raised.chain()) if raised is not None else ""
 
 
 def _failing(sides: Sides) -> Observation:
@@ -378,5 +386,5 @@ def _failing(sides: Sides) -> Observation:
 def _frames(sides: Sides) -> tuple[StackFrame, ...]:
     """The frames of the failing side, the innermost first; those of the causes come before those of the exception."""
     raised = failure_of(sides)
-    found = [frame for one in (raised.chain() if raised is not None else ()) for frame in one.frames]
-    return tuple(reversed(found))
+    frames = [frame for exception in (raised.chain() if raised is not None else ()) for frame in exception.frames]
+    return tuple(reversed(frames))

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 _COMPILED = (".so", ".pyd", ".dylib")
 
 
-def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
+def find_commit(trials: Trials, sides: Sides, finding: Finding, git: str, cache: Path) -> Finding | str:
     """Find the commit that makes the difference between two releases; returns a text with the reason if it can't.
 
     `git` is a clone's folder, a URL, "auto" for the URL that the package names, or "" for none. `cache` is the folder
     for clones. Raises `Interrupted`, `NoNetwork`, `NoSpace`.
     """
-    source = _source_of(trials, sides, found, git, cache)
+    source = _source_of(trials, sides, finding, git, cache)
     if isinstance(source, str):
         return source
     repository = source.repository
@@ -63,12 +63,12 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     try:
-        pair = bisected(source, chain, found.files, trials.scope.policy)
+        pair = bisected(source, chain, finding.files, trials.scope.policy)
     except BadRepository as error:  # a partial clone lacks the files of some commits
         return _words_of(error)
     if isinstance(pair, str):
         return "; ".join((pair, *notes))
-    return finding_of(source, pair, found, len(chain))
+    return finding_of(source, pair, finding, len(chain))
 
 
 def builds_of(trials: Trials, project: str) -> Projects | None:
@@ -201,15 +201,15 @@ class CommitSource:
         return Proof(f"commit {sha[:10]}", expected, judgement.verdict, judgement.reason, observation)
 
 
-def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
+def finding_of(source: CommitSource, pair: tuple[str, str], finding: Finding, candidates: int) -> Finding:
     """The finding that the second commit of a pair makes the difference; the first is its parent or neighbour."""
     older, sha = pair
     judged = source.runs.judged
     return Finding(
         Level.COMMIT,
-        found.packages,
-        files=found.files,
-        regions=found.regions,
+        finding.packages,
+        files=finding.files,
+        regions=finding.regions,
         proofs=(source.proof(older, source.sides.before.verdict), source.proof(sha, source.sides.after.verdict)),
         candidates=candidates,
         runs=len(judged),
@@ -331,12 +331,12 @@ def blobs_of(files: PackageFiles) -> dict[str, str]:
     return {path: blob_id(content) for path in files.digests if (content := files.read(path)) is not None}
 
 
-def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
+def _source_of(trials: Trials, sides: Sides, finding: Finding, git: str, cache: Path) -> CommitSource | str:
     """The repository and both releases in it, or the reason why commits can't be searched."""
-    change = found.packages[0] if len(found.packages) == 1 else None
+    change = finding.packages[0] if len(finding.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
-    contents = both_contents(trials.environment, sides, found)
+    contents = both_contents(trials.environment, sides, finding)
     if contents is None:
         return f"the files of {change.name} can't be exchanged between the two environments"
     before, after = contents
@@ -351,7 +351,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         newer = find_source(repository, change.name, change.after, newest)
         older = find_source(repository, change.name, change.before, blobs_of(before))
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None, change.name)
-        trials = trials.for_mixtures(sides, found.proofs)
+        trials = trials.for_mixtures(sides, finding.proofs)
         source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:

@@ -45,7 +45,7 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
     is_shown = back.holds or forth.holds
     count = len(search.exchange.units) - len(file_units(search, frozenset({COMPILED})))
     note = f"with the {counted(count, 'file')} that are not compiled put back it fails in the same way"
-    found = evolve(
+    finding = evolve(
         search.exchange.package,
         level=Level.FILE if is_shown else Level.PACKAGE,
         files=ran if is_shown else (),
@@ -57,7 +57,7 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
         causes=(f"the cause is in the compiled part, {few(ran)}",),
         notes=(note,) if alike.holds else (),
     )
-    return found, True
+    return finding, True
 
 
 def removed_from_compiled(search: LineSearch) -> Finding | None:
@@ -65,23 +65,23 @@ def removed_from_compiled(search: LineSearch) -> Finding | None:
 
     Nothing smaller can be tried: compiled code can't be put back in parts.
     """
-    one = next(iter(search.clues.pointers.gone_from_stubs), None) if search.clues is not None else None
-    if one is None or COMPILED not in search.all:
+    evidence = next(iter(search.clues.pointers.gone_from_stubs), None) if search.clues is not None else None
+    if evidence is None or COMPILED not in search.all:
         return None
-    owner, _, name = one.name.rpartition(".")
+    owner, _, name = evidence.name.rpartition(".")
     ran, package = compiled_that_ran(search), search.exchange.package
     return evolve(
         package,
         compiled=ran,
         causes=(f"`{name}` was removed from `{owner}`, which is probably in the compiled part, {few(ran)}",),
-        notes=(*package.notes, f"only a stub declares it ({one.file}:{one.line})"),
+        notes=(*package.notes, f"only a stub declares it ({evidence.file}:{evidence.line})"),
     )
 
 
 def few(names: tuple[str, ...]) -> str:
     """The first names of a list, and how many more there are."""
-    more = len(names) - _MOST_NAMED
-    return f"{', '.join(names[:_MOST_NAMED])} and {more} more" if more > 0 else listed(names)
+    rest = len(names) - _MOST_NAMED
+    return f"{', '.join(names[:_MOST_NAMED])} and {rest} more" if rest > 0 else listed(names)
 
 
 def compiled_that_ran(search: LineSearch) -> tuple[str, ...]:
@@ -92,5 +92,5 @@ def compiled_that_ran(search: LineSearch) -> tuple[str, ...]:
     files = search.edits.wholes[COMPILED]
     sides = (search.sides.before, search.sides.after)
     loaded = {path for side in sides for paths in side.observation.loaded.values() for path in paths}
-    found = [path for path in files if path in loaded] or list(files)
-    return tuple(sorted(found, key=lambda path: (path.partition("/")[0].endswith(".libs"), path)))
+    ran = [path for path in files if path in loaded] or list(files)
+    return tuple(sorted(ran, key=lambda path: (path.partition("/")[0].endswith(".libs"), path)))

@@ -62,15 +62,15 @@ class Edits:
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
         for unit, paths in units.items():
-            found = None
+            difference = None
             if unit in cut and paths[-1] == unit:
                 check()
-                found = _compared(unit, paths[0], before, after)
-            if found is None:
+                difference = _compared(unit, paths[0], before, after)
+            if difference is None:
                 wholes[unit] = paths
                 continue
-            if found.blocks:
-                differences[unit] = found
+            if difference.blocks:
+                differences[unit] = difference
             if paths[0] != unit:
                 homes[unit] = paths[0]
                 wholes[unit] = paths
@@ -79,7 +79,9 @@ class Edits:
     @property
     def all(self) -> frozenset[Unit]:
         """Every unit."""
-        regions = (f"{path}#{i}" for path, found in self.differences.items() for i in range(len(found.blocks)))
+        regions = (
+            f"{path}#{i}" for path, difference in self.differences.items() for i in range(len(difference.blocks))
+        )
         return frozenset(self.wholes).union(regions)
 
     def is_region(self, unit: Unit) -> bool:
@@ -165,19 +167,19 @@ class Edits:
 
     def by_file(self, units: Collection[Unit]) -> dict[str, frozenset[int]]:
         """The numbers of the regions among these units, by file."""
-        found: dict[str, set[int]] = {}
+        regions: dict[str, set[int]] = {}
         for unit in units:
             if unit not in self.wholes:
                 path, _, number = unit.rpartition("#")
-                found.setdefault(path, set()).add(int(number))
-        return {path: frozenset(numbers) for path, numbers in found.items()}
+                regions.setdefault(path, set()).add(int(number))
+        return {path: frozenset(numbers) for path, numbers in regions.items()}
 
     def quiet(self) -> frozenset[Unit]:
         """Regions of Python files that only change comments, docstrings, layout, or which names are imported.
 
         A name that is imported from elsewhere than before is not quiet.
         """
-        found: set[Unit] = set()
+        regions: set[Unit] = set()
         for path, difference in self.differences.items():
             older, newer = outline_of(difference.before), outline_of(difference.after)
             for number, (a, b, c, d) in enumerate(difference.blocks if path.endswith(".py") else ()):
@@ -185,8 +187,8 @@ class Edits:
                 if was is None or now is None:
                     continue
                 if all(was[name] == now[name] for name in was.keys() & now.keys()):
-                    found.add(f"{path}#{number}")
-        return frozenset(found)
+                    regions.add(f"{path}#{number}")
+        return frozenset(regions)
 
 
 @frozen
@@ -207,11 +209,11 @@ class Ranges:
     def within(self, first: int, last: int) -> frozenset[Unit]:
         """The units that have any of these lines, from `first` to `last`, both included."""
         index = bisect_left(self._lasts, first)
-        found = set()
+        units = set()
         while index < len(self.rows) and self.rows[index][0] <= last:
-            found.add(self.rows[index][2])
+            units.add(self.rows[index][2])
             index += 1
-        return frozenset(found)
+        return frozenset(units)
 
 
 def ranges_of(difference: FileDifference, *, is_newer: bool) -> Ranges:
@@ -238,7 +240,7 @@ def places(regions: Iterable[Region], *, newer: bool = True) -> str:
         span = next((text for text in texts if text[1] >= text[0]), texts[0])
         spans.setdefault((region.file, region.function), []).append(span)
     return listed(
-        f"{function or file.rpartition('/')[2]} ({numbered_lines(found)})" for (file, function), found in spans.items()
+        f"{function or file.rpartition('/')[2]} ({numbered_lines(lines)})" for (file, function), lines in spans.items()
     )
 
 

@@ -77,8 +77,8 @@ class LineSearch:
         """The places and names of some units, for display; lines are those of the newer or the older release."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
-        told = [place for place in (places(regions, newer=newer),) if place] + wholes
-        return listed(told) if told else "nothing"
+        named = [place for place in (places(regions, newer=newer),) if place] + wholes
+        return listed(named) if named else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
         """A probe of the newer environment with these units reverted."""
@@ -203,29 +203,29 @@ def _that_called(
     exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
 ) -> frozenset[Unit]:
     """The used files in which a function ran on either side, and those of the traceback."""
-    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
+    called = {path for trace in traces if trace is not None for path, functions in trace.called.items() if functions}
     raised = failure_of(sides)
-    called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
+    called |= {frame.file for exception in (raised.chain() if raised is not None else ()) for frame in exception.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
 
 
 def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
     """The units of the search: each used file, all compiled files as one, and all other files as one."""
-    found: dict[Unit, tuple[str, ...]] = {}
+    units: dict[Unit, tuple[str, ...]] = {}
     compiled: list[str] = []
     rest: list[str] = []
     for unit, paths in exchange.units.items():
         if any(path.endswith(_COMPILED_ENDINGS) or ".so." in path for path in paths):
             compiled += paths
         elif unit in used:
-            found[unit] = paths
+            units[unit] = paths
         else:
             rest += paths
     if compiled:
-        found[COMPILED] = tuple(compiled)
+        units[COMPILED] = tuple(compiled)
     if rest:
-        found[REST] = tuple(rest)
-    return found
+        units[REST] = tuple(rest)
+    return units
 
 
 @contextmanager
@@ -284,24 +284,24 @@ def _confirmed(search: LineSearch, reduced: Reduced) -> Proof | None:
 
 def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
     """The units of difference that some edits belong to, sorted."""
-    found = {search.edits.path_of(unit) for unit in units}
-    if COMPILED in found:
+    owners = {search.edits.path_of(unit) for unit in units}
+    if COMPILED in owners:
         compiled = set(search.edits.wholes[COMPILED])
-        found |= {unit for unit, paths in search.exchange.units.items() if set(paths) <= compiled}
-    return sorted(unit for unit in found if unit in search.exchange.units)
+        owners |= {unit for unit, paths in search.exchange.units.items() if set(paths) <= compiled}
+    return sorted(unit for unit in owners if unit in search.exchange.units)
 
 
 def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
     """The files of some edits, for display: metadata, compiled files and unused files have one name each."""
-    found: list[str] = []
+    files: list[str] = []
     for unit in {search.edits.path_of(unit) for unit in units}:
         if unit.startswith(METADATA) or unit in (COMPILED, REST):
-            found.append(unit)
+            files.append(unit)
         elif unit in search.edits.wholes:
-            found += search.edits.wholes[unit]
+            files += search.edits.wholes[unit]
         else:
-            found.append(unit)
-    return tuple(sorted(dict.fromkeys(found)))
+            files.append(unit)
+    return tuple(sorted(dict.fromkeys(files)))
 
 
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:

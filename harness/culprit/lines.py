@@ -98,9 +98,9 @@ _LEAST_S, _MOST_S, _RUNS = 120.0, 600.0, 40
 
 def _limit(trials: Trials, sides: Sides) -> float:
     """The time for the search in seconds: as asked, else two minutes, or the time of 40 runs up to ten minutes."""
-    asked = trials.scope.policy.time_s
+    limit = trials.scope.policy.time_s
     run = max(sides.before.observation.duration_s, sides.after.observation.duration_s)
-    return asked if asked is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
+    return limit if limit is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
@@ -116,20 +116,22 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=run_whole(search, reduced.units))
     if reduced.shown is None:
-        reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
+        reduced = evolve(
+            reduced, runs=sum(result.runs for result in spent), unresolved=sum(result.unresolved for result in spent)
+        )
         return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
     instead = _instead(search, forth, spent)
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
-    found = evolve(
-        _files_found(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
-        runs=sum(one.runs for one in spent) + forth.runs + traced,
-        unresolved=sum(one.unresolved for one in spent),
+    finding = evolve(
+        _file_finding(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
+        runs=sum(result.runs for result in spent) + forth.runs + traced,
+        unresolved=sum(result.unresolved for result in spent),
     )
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
-        return (found,)
-    return found, _lines_found(search, found, core, reduced.units - core, fine, forth)
+        return (finding,)
+    return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
 
 
 def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
@@ -162,12 +164,12 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     if forth.instead is None:
         return None
     units = search.consistency.reverted(forth.needs)
-    found = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
-    spent.append(found)
-    return found if found.shown is not None else evolve(found, units=units, shown=forth.instead)
+    result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
+    spent.append(result)
+    return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
 
 
-def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+def _file_finding(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
@@ -207,7 +209,7 @@ def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Ca
         return core, fine
     if fine is None:
         return (regions & search.suspects) or core, None
-    owners = frozenset(unit for unit in regions if any(_overlap(search, unit, one) for one in fine.regions))
+    owners = frozenset(unit for unit in regions if any(_overlap(search, unit, region) for region in fine.regions))
     return owners or core, fine
 
 
@@ -218,7 +220,7 @@ def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
     return search.edits.path_of(unit) == region.file and first <= d and c < last
 
 
-def _lines_found(
+def _region_finding(
     search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
 ) -> Finding:
     """The finding on the regions in those files, narrowed to the lines that matter."""
@@ -250,10 +252,10 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.reduced(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
-    if found.shown is None:
-        found = evolve(found, shown=reduced.shown)
-    return cut, found
+    result = cut.reduced(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
+    if result.shown is None:
+        result = evolve(result, shown=reduced.shown)
+    return cut, result
 
 
 def _core(search: LineSearch, units: Candidate) -> Candidate:
@@ -270,16 +272,16 @@ def _core(search: LineSearch, units: Candidate) -> Candidate:
 def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
-    told = evolve(reduced, unproven=named).notes
-    return told if reduced.is_minimal else (*told, *_open(search, reduced))
+    notes = evolve(reduced, unproven=named).notes
+    return notes if reduced.is_minimal else (*notes, *_open(search, reduced))
 
 
 def _unknown(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
-    told = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
+    note = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
     if COMPILED in search.all:
-        told += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
-    return told
+        note += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
+    return note
 
 
 def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
@@ -293,11 +295,11 @@ def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     left = sorted(reduced.units - cleared, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
     files = tuple(dict.fromkeys(search.edits.path_of(unit) for unit in left))
     count = f"{len(left)} of {counted(len(search.all), 'change')}"
-    told = f"; {count} are open, the likeliest in {listed(files[:_LIKELIEST])}" if left else ""
-    return (_out_of_time(_limit(search.trials, search.sides)) + told,)
+    rest = f"; {count} are open, the likeliest in {listed(files[:_LIKELIEST])}" if left else ""
+    return (_out_of_time(_limit(search.trials, search.sides)) + rest,)
 
 
 def _out_of_time(seconds: float) -> str:
     """What to do where the time ran out."""
-    more = f"{math.ceil(seconds * 3 / 60)}m"
-    return f"the time limit of {duration_in_words(seconds)} was reached (--time {more} goes on where it stopped)"
+    longer = f"{math.ceil(seconds * 3 / 60)}m"
+    return f"the time limit of {duration_in_words(seconds)} was reached (--time {longer} goes on where it stopped)"

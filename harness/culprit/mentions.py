@@ -70,22 +70,22 @@ _UNNAMED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
     """The names in the messages of an exception and its causes; those of the exception itself first."""
-    found: dict[Mention, None] = {}
-    for one in raised.chain() if raised is not None else ():
+    mentioned: dict[Mention, None] = {}
+    for exception in raised.chain() if raised is not None else ():
         for pattern, about, name, argument in _PATTERNS:
-            for match in pattern.finditer(one.message):
+            for match in pattern.finditer(exception.message):
                 parts = match.groupdict()
-                told = name.format(**parts).replace("<locals>.", "").strip(".")
-                found[Mention(about, told, parts.get(argument) or "")] = None
+                dotted = name.format(**parts).replace("<locals>.", "").strip(".")
+                mentioned[Mention(about, dotted, parts.get(argument) or "")] = None
         # A decorator that checks the arguments with `inspect.signature` does not say whose they are.
-        if (unnamed := _UNNAMED.match(one.message)) and (called := _called_with(unnamed[1], one.frames)):
-            found[Mention(About.CALL, called, unnamed[1])] = None
+        if (unnamed := _UNNAMED.match(exception.message)) and (called := _called_with(unnamed[1], exception.frames)):
+            mentioned[Mention(About.CALL, called, unnamed[1])] = None
         # A module's own `__getattr__` may raise with the name alone.
-        bare = one.message.strip("'\"")
-        if one.frames and one.frames[-1].function == "__getattr__" and bare.isidentifier():
-            module = one.frames[-1].file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            found[Mention(About.NAME, f"{module}.{bare}")] = None
-    return tuple(found)
+        bare = exception.message.strip("'\"")
+        if exception.frames and exception.frames[-1].function == "__getattr__" and bare.isidentifier():
+            module = exception.frames[-1].file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            mentioned[Mention(About.NAME, f"{module}.{bare}")] = None
+    return tuple(mentioned)
 
 
 _ABOUT_NAMES = ("AttributeError", "ImportError", "NameError", "TypeError")
@@ -103,8 +103,10 @@ _WORDS = re.compile(
 
 def names_of(raised: RaisedException | None) -> frozenset[str]:
     """The names in the messages of an exception and its causes that are about names, whoever worded them."""
-    about = [one for one in (raised.chain() if raised is not None else ()) if _is_about_names(one)]
-    return frozenset(name for one in about for name in _NAME.findall(one.message) if not _WORDS.fullmatch(name))
+    about = [exception for exception in (raised.chain() if raised is not None else ()) if _is_about_names(exception)]
+    return frozenset(
+        name for exception in about for name in _NAME.findall(exception.message) if not _WORDS.fullmatch(name)
+    )
 
 
 def _is_about_names(raised: RaisedException) -> bool:
@@ -121,29 +123,29 @@ def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:
 
 def advice(raised: RaisedException | None) -> str:
     """The advice in the message of an exception or of one of its causes, up to two sentences; "" if there is none."""
-    for one in raised.chain() if raised is not None else ():
-        sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
-        told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
-        told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
-        if told and mentions(one):
-            return ended_once(" ".join(told[:2]))
+    for exception in raised.chain() if raised is not None else ():
+        sentences = _SENTENCE_END.split(" ".join(exception.message[:2000].split()))
+        chosen = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
+        chosen += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
+        if chosen and mentions(exception):
+            return ended_once(" ".join(chosen[:2]))
     return ""
 
 
 def clause_with_advice(raised: RaisedException) -> str:
     """The part of a message that says what to use instead, for example after "please"; "" if there is none."""
-    found = _CLAUSE.search(" ".join(raised.message[:2000].split()))
-    return f"{found[1][:1].upper()}{found[1][1:]}." if found is not None else ""
+    match = _CLAUSE.search(" ".join(raised.message[:2000].split()))
+    return f"{match[1][:1].upper()}{match[1][1:]}." if match is not None else ""
 
 
-def says_where_to(told: str) -> bool:
+def says_where_to(text: str) -> bool:
     """Whether a piece of advice names a new location or a replacement."""
-    return _WHERE_TO.search(told) is not None
+    return _WHERE_TO.search(text) is not None
 
 
-def says_what_instead(told: str) -> bool:
+def says_what_instead(text: str) -> bool:
     """Whether a piece of advice names what to use instead."""
-    return _INSTEAD.search(told) is not None
+    return _INSTEAD.search(text) is not None
 
 
 def literal_part(raised: RaisedException | None) -> str:

@@ -126,14 +126,16 @@ def _meets(side: Distributions, name: str, required: Requirement) -> bool:
 
 
 def _required_in(packages: Path, python: str) -> dict[str, tuple[Requirement, ...]]:
-    found: dict[str, tuple[Requirement, ...]] = {}
+    requirements: dict[str, tuple[Requirement, ...]] = {}
     context = {"extra": "", "python_full_version": python, "python_version": ".".join(python.split(".")[:2])}
     for distribution in importlib.metadata.distributions(path=[str(packages)]):
         name = distribution.metadata["Name"]
         if name:
             texts = distribution.requires or []
-            found[normalized_name(name)] = tuple(one for text in texts if (one := _applying(text, context)) is not None)
-    return found
+            requirements[normalized_name(name)] = tuple(
+                requirement for text in texts if (requirement := _applying(text, context)) is not None
+            )
+    return requirements
 
 
 def _applying(text: str, context: Mapping[str, str]) -> Requirement | None:
@@ -172,7 +174,7 @@ def packages_between(
         learn=lambda units, _: required is not None and required.learn(units),
     )
     reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out).run()
-    trials.tally.seen.update(run.key for _, run in reduced.tried.values())  # none of them can prove a claim later
+    trials.tally.used.update(run.key for _, run in reduced.tried.values())  # none of them can prove a claim later
     return reduced
 
 
@@ -239,8 +241,8 @@ class _Exchanges:
             nearer.before.lock.diff(nearer.after.lock),
             proofs=(back, forward),
             candidates=len(order),
-            runs=sum(one.runs for one in self.searches) + 1,
-            unresolved=sum(one.unresolved for one in self.searches),
+            runs=sum(reduced.runs for reduced in self.searches) + 1,
+            unresolved=sum(reduced.unresolved for reduced in self.searches),
             is_minimal=not is_tied and (len(units) == 1 or search.is_minimal),
             notes=notes,
         )
@@ -298,8 +300,8 @@ class _Exchanges:
             back += f", and with {listed(sorted(units - named))}, which it can't run without"
         claims = Claim(back, trials.installed(after, self._older(units)), before.verdict), self._claim(named)
         traced_to = Level.PACKAGE if can_narrow(trials, changes) else until
-        found = Finding(Level.PACKAGE, nearer.before.lock.diff(nearer.after.lock))
-        return proved(trials, nearer, found, claims, traced_to)
+        finding = Finding(Level.PACKAGE, nearer.before.lock.diff(nearer.after.lock))
+        return proved(trials, nearer, finding, claims, traced_to)
 
     def _forward(self, named: frozenset[str], along: frozenset[str] = frozenset()) -> Proof:
         claim = self._claim(named, along)
@@ -320,8 +322,8 @@ class _Exchanges:
         Those that the newer side lacks are usually only required by others, so they come last.
         """
         raised, scope, lock = failure_of(self.sides), self.trials.scope, self.sides.after.lock
-        asked = [name for name in map(name_of, scope.repro.dependencies) if name != scope.subject]
-        order = ranked(self.changes, tuple(raised.chain()) if raised is not None else (), "", asked)
+        requested = [name for name in map(name_of, scope.repro.dependencies) if name != scope.subject]
+        order = ranked(self.changes, tuple(raised.chain()) if raised is not None else (), "", requested)
         return tuple(sorted(order, key=lambda name: not lock.version_of(name)))
 
 

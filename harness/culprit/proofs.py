@@ -40,15 +40,15 @@ class Claim:
 
 @frozen
 class Unseen:
-    """A prober that never returns a seen run: it repeats a probe whose key is in `seen`."""
+    """A prober that never returns a seen run: it repeats a probe whose key is in `used`."""
 
     prober: Probing
-    seen: frozenset[str]
+    used: frozenset[str]
 
     def prepare(self, probe: Probe) -> Prepared:
         """Prepare the first repetition of the probe that was not seen."""
         prepared = self.prober.prepare(probe)
-        while prepared.key in self.seen:
+        while prepared.key in self.used:
             probe = next_attempt(probe)
             prepared = self.prober.prepare(probe)
         return prepared
@@ -63,7 +63,7 @@ class Tally:
     """The state that all levels of a question share.
 
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
-    releases, and `sides` are the nearest ones that differ in the culprit package. `seen` has the keys of observations
+    releases, and `sides` are the nearest ones that differ in the culprit package. `used` has the keys of observations
     that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
     hold, also of what is not a finding.
     """
@@ -71,7 +71,7 @@ class Tally:
     ran_now: int = 0
     searched: SearchedLine | None = None
     sides: Sides | None = None
-    seen: set[str] = field(factory=set)
+    used: set[str] = field(factory=set)
     failed: int = 0
 
 
@@ -161,19 +161,19 @@ class Trials:
 
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
         """Prove counterfactuals by runs in fresh processes, in parallel if there are lanes; see `proof`."""
-        found: dict[int, Proof] = {}
+        proofs: dict[int, Proof] = {}
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
             self.tally.ran_now += not cached and observation.outcome.ran
             judgement = self.judge(observation)
             claim = claims[number]
-            found[number] = Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason, observation)
+            proofs[number] = Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason, observation)
             return judgement
 
         grid = Grid(len(claims))
         self.repeat_beside(len(claims))
         Engine(
-            Unseen(self.prober, frozenset(self.tally.seen)),
+            Unseen(self.prober, frozenset(self.tally.used)),
             self.lanes,
             lambda number: evolve(claims[number].probe, fresh=True),
             lambda number: claims[number].sentence,
@@ -182,9 +182,9 @@ class Trials:
             lambda: Progress(left=grid.remaining()),
             is_proof=True,
         ).drive(grid)
-        self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
-        self.tally.failed += sum(not proof.holds for proof in found.values())
-        return tuple(found[number] for number in range(len(claims)))
+        self.tally.used.update(proof.observation.key for proof in proofs.values() if proof.observation is not None)
+        self.tally.failed += sum(not proof.holds for proof in proofs.values())
+        return tuple(proofs[number] for number in range(len(claims)))
 
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
@@ -196,11 +196,11 @@ class Trials:
         """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""
         both = (sides.before, sides.after)
         traced = frozenset(files)
-        found: dict[int, Observation] = {}
+        observations: dict[int, Observation] = {}
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
             self.tally.ran_now += not cached
-            found[number] = observation
+            observations[number] = observation
             return self.judge(observation)
 
         self.reporter.report(Started("both sides again, to see which code runs"))
@@ -214,7 +214,7 @@ class Trials:
             SILENT,
             Progress,
         ).drive(grid)
-        return tuple(found[number] for number in range(len(both)))
+        return tuple(observations[number] for number in range(len(both)))
 
 
 def proved_again(
@@ -240,13 +240,13 @@ def proved(
     exchange = Exchange.of(trials.environment, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:
         traced = files_to_trace(exchange, used_units(exchange.units, sides))
-    asked = [
+    tracing = [
         evolve(claim, probe=evolve(claim.probe, trace=traced)) if traced and claim.probe.lock == side.lock else claim
         for claim, side in zip(claims, (sides.before, sides.after), strict=True)
     ]
     older, newer = (
         proof if proof.holds or claim is other else trials.proof(claim.sentence, claim.probe, claim.expected)
-        for claim, other, proof in zip(claims, asked, trials.proofs(asked), strict=True)
+        for claim, other, proof in zip(claims, tracing, trials.proofs(tracing), strict=True)
     )
     return older, newer
 
@@ -262,16 +262,16 @@ def count_proofs(searched: SearchedLine, sides: Sides, findings: Iterable[Findin
         zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
     )
     held = {Verdict.GOOD: 0, Verdict.BAD: 0}
-    told: set[str] = set()
+    counted: set[str] = set()
     is_flawless = not failed
     known = searched.record.observations
     for proof in (proof for finding in findings for proof in finding.proofs):
-        seen = proof.observation
-        if seen is None or seen.lock is None or seen.key in told:
+        run = proof.observation
+        if run is None or run.lock is None or run.key in counted:
             continue
-        told.add(seen.key)
-        trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
-        if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
+        counted.add(run.key)
+        trial = Trial(positions[run.lock.id], run.attempt) if run.lock.id in positions else None
+        if trial is not None and not run.mixture and known.setdefault(trial, run).key == run.key:
             continue
         if proof.is_expected:
             held[proof.verdict] += 1

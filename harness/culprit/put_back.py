@@ -91,19 +91,19 @@ def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | 
     for change in exchange.package.packages:
         places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
         try:
-            told = api_evidence(raised, change.name, older=places[0], newer=places[1])
+            remarks = api_evidence(raised, change.name, older=places[0], newer=places[1])
         except OSError:  # the environment was removed in the meantime
             return None
-        for one in told:  # a class may have namesakes
-            name = _split(one, exchange.before) if one.kind in _GONE else None
-            found = _proved(trials, sides, exchange, change, name, one) if name is not None else None
-            if found is not None:
-                return found
+        for evidence in remarks:  # a class may have namesakes
+            name = _split(evidence, exchange.before) if evidence.kind in _GONE else None
+            finding = _proved(trials, sides, exchange, change, name, evidence) if name is not None else None
+            if finding is not None:
+                return finding
     return None
 
 
 def _proved(
-    trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name, one: Evidence
+    trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name, evidence: Evidence
 ) -> Finding | None:
     older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
     proofs: list[Proof] = []
@@ -122,7 +122,9 @@ def _proved(
             break
     if notes:  # the next failure has a cause of its own
         package = exchange.package
-        return evolve(package, causes=(_sentence(one, name),), notes=(*package.notes, *notes), runs=package.runs + runs)
+        return evolve(
+            package, causes=(_sentence(evidence, name),), notes=(*package.notes, *notes), runs=package.runs + runs
+        )
     if not proofs:
         return None
     if (gone := _taken_out(name, exchange)) is not None:
@@ -134,30 +136,34 @@ def _proved(
         Level.FILE,
         (change,),
         files=(name.defined,),
-        causes=(_sentence(one, name),),
+        causes=(_sentence(evidence, name),),
         proofs=tuple(proofs),
         candidates=len(exchange.units),
         runs=runs,
     )
 
 
-def _sentence(one: Evidence, name: _Name) -> str:
-    if one.kind == "removed-module":
+def _sentence(evidence: Evidence, name: _Name) -> str:
+    if evidence.kind == "removed-module":
         return f"the module `{name.dotted}` was removed"
     owner = ".".join((name.module, *name.parts[:-1]))
     return f"`{name.parts[-1]}` was removed from `{owner}`"
 
 
-def _split(one: Evidence, files: PackageFiles) -> _Name | None:
+def _split(evidence: Evidence, files: PackageFiles) -> _Name | None:
     """Find the module of a removed name in the older release; None without one."""
-    parts = one.name.split(".")
-    if one.kind == "removed-module":
-        return _Name(one.name, one.name, one.file, one.file, ()) if one.file in files.digests else None
+    parts = evidence.name.split(".")
+    if evidence.kind == "removed-module":
+        return (
+            _Name(evidence.name, evidence.name, evidence.file, evidence.file, ())
+            if evidence.file in files.digests
+            else None
+        )
     for count in range(len(parts) - 1, 0, -1):
         path = "/".join(parts[:count])
         for file in (f"{path}.py", f"{path}/__init__.py"):
-            if file in files.digests and one.file in files.digests:
-                return _Name(one.name, ".".join(parts[:count]), file, one.file, tuple(parts[count:]))
+            if file in files.digests and evidence.file in files.digests:
+                return _Name(evidence.name, ".".join(parts[:count]), file, evidence.file, tuple(parts[count:]))
     return None
 
 
@@ -167,9 +173,9 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
     if not name.parts:
         yield f"{name.dotted} put back", {name.defined: old.encode()}
         return
-    there = _text(exchange.after, name.defined)
-    texts = {f"{name.dotted} put back": restored(name.parts, old, there)}
-    if not there:  # the rest of its module may need what is gone, too, or be needed
+    defining = _text(exchange.after, name.defined)
+    texts = {f"{name.dotted} put back": restored(name.parts, old, defining)}
+    if not defining:  # the rest of its module may need what is gone, too, or be needed
         texts[f"{name.dotted} put back with its module"] = old
     for sentence, text in texts.items():
         if not text:
@@ -177,14 +183,14 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
         files: dict[str, bytes | None] = {name.defined: text.encode()}
         if name.file != name.defined:
             module = name.defined.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            here = _text(exchange.after, name.file)
+            exporting = _text(exchange.after, name.file)
             shown = _SHOWN.format(name=name.parts[0])
-            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n{shown}".encode()
+            files[name.file] = f"{exporting}\nfrom {module} import {name.parts[0]}\n{shown}".encode()
         yield sentence, files
-    if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
+    if len(name.parts) == 1 and (exporting := _text(exchange.after, name.file)):
         stand_in = _STAND_IN.format(name=name.parts[0]) + _SHOWN.format(name=name.parts[0])
-        yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}
-    elif len(name.parts) > 1 and (text := restored(name.parts, _METHOD.format(*name.parts), there)):
+        yield f"a stand-in for {name.dotted} put in", {name.file: f"{exporting}{stand_in}".encode()}
+    elif len(name.parts) > 1 and (text := restored(name.parts, _METHOD.format(*name.parts), defining)):
         yield f"a stand-in for {name.dotted} put in", {name.defined: text.encode()}
 
 
@@ -192,10 +198,10 @@ def _taken_out(name: _Name, exchange: Exchange) -> dict[str, bytes | None] | Non
     """The files of the older release without a name; None if it can't be taken out."""
     if not name.parts:
         return {name.file: None}
-    here = _text(exchange.before, name.file)
+    text = _text(exchange.before, name.file)
     if len(name.parts) == 1:
-        return {name.file: f"{here}{_WITHOUT.format(name=name.parts[0])}".encode()}
-    return {name.file: f"{here}\ndel {'.'.join(name.parts)}\n".encode()}
+        return {name.file: f"{text}{_WITHOUT.format(name=name.parts[0])}".encode()}
+    return {name.file: f"{text}\ndel {'.'.join(name.parts)}\n".encode()}
 
 
 def _text(files: PackageFiles, path: str) -> str:
@@ -211,25 +217,25 @@ def restored(parts: tuple[str, ...], old: str, new: str) -> str | None:
     tree, today = parsed(old), parsed(new)
     if tree is None or today is None:
         return None
-    found = _binding(parts, old)
-    if found is None and len(parts) == 1:
-        found = _binding(("__getattr__",), old)
-    if found is None:
+    statement = _binding(parts, old)
+    if statement is None and len(parts) == 1:
+        statement = _binding(("__getattr__",), old)
+    if statement is None:
         return None
     present = {name for name, _ in bound_names(today.body)}
-    added = _needed(found, tree, present)
+    added = _needed(statement, tree, present)
     lines = list(lines_of(new))
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     if len(parts) > 1:
-        owner = next((one for one in today.body if isinstance(one, ast.ClassDef) and one.name == parts[0]), None)
+        owner = next((node for node in today.body if isinstance(node, ast.ClassDef) and node.name == parts[0]), None)
         if owner is None:
             return None
-        lines[owner.end_lineno : owner.end_lineno] = ["\n", *_source(found, old)]
+        lines[owner.end_lineno : owner.end_lineno] = ["\n", *_source(statement, old)]
     else:
-        added.append(found)
-    order = sorted(added, key=lambda one: one.lineno)
-    tail = [line for one in order for line in ("\n", *_source(one, old))]
+        added.append(statement)
+    order = sorted(added, key=lambda node: node.lineno)
+    tail = [line for node in order for line in ("\n", *_source(node, old))]
     return "".join((*lines, *tail))
 
 
@@ -238,31 +244,31 @@ def _binding(parts: tuple[str, ...], text: str) -> ast.stmt | None:
     tree = parsed(text)
     body = tree.body if tree is not None else []
     for part in parts[:-1]:
-        owner = next((one for one in body if isinstance(one, ast.ClassDef) and one.name == part), None)
+        owner = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == part), None)
         body = owner.body if owner is not None else []
-    return next((one for one in reversed(body) if parts[-1] in dict(bound_names([one]))), None)
+    return next((node for node in reversed(body) if parts[-1] in dict(bound_names([node]))), None)
 
 
 def _needed(statement: ast.stmt, tree: ast.Module, present: set[str]) -> list[ast.stmt]:
     """The statements of the older module that define what a statement uses and the newer module lacks."""
-    by_name = {name: one for one in tree.body for name, _ in bound_names([one])}
-    found: dict[int, ast.stmt] = {}
+    by_name = {name: node for node in tree.body for name, _ in bound_names([node])}
+    needed: dict[int, ast.stmt] = {}
     border = [statement]
     while border:
-        used = {one.id for one in ast.walk(border.pop()) if isinstance(one, ast.Name)}
+        used = {node.id for node in ast.walk(border.pop()) if isinstance(node, ast.Name)}
         for name in used - present:
-            one = by_name.get(name)
-            if one is not None and one is not statement and one.lineno not in found:
-                found[one.lineno] = one
-                border.append(one)
-    return list(found.values())
+            node = by_name.get(name)
+            if node is not None and node is not statement and node.lineno not in needed:
+                needed[node.lineno] = node
+                border.append(node)
+    return list(needed.values())
 
 
 def _source(statement: ast.stmt, text: str) -> list[str]:
     """The lines of a statement, with its decorators."""
     decorators = getattr(statement, "decorator_list", ())
-    first = min((statement.lineno, *(one.lineno for one in decorators)))
-    found = list(lines_of(text)[first - 1 : statement.end_lineno])
-    if found and not found[-1].endswith("\n"):
-        found[-1] += "\n"
-    return found
+    first = min((statement.lineno, *(decorator.lineno for decorator in decorators)))
+    lines = list(lines_of(text)[first - 1 : statement.end_lineno])
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines

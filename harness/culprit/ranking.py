@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 
 
 def ranked(
-    changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
+    changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, requested: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the names of the changed packages, the most likely culprit first.
 
@@ -27,7 +27,7 @@ def ranked(
     def rank(name: str) -> tuple[object, ...]:
         change = changes[name]
         is_new = change.before is None or change.after is None
-        return (_TEST_TOOL.match(name) is not None, is_new, name not in asked, change.step, name)
+        return (_TEST_TOOL.match(name) is not None, is_new, name not in requested, change.step, name)
 
     order = sorted(changes, key=rank)
     return tuple(dict.fromkeys([*named_in(exceptions, order, log), *order]))
@@ -38,9 +38,9 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str], log: s
 
     Those in a traceback are ordered from its innermost frame.
     """
-    told = [f"{_type(raised)} {raised.message}" for raised in exceptions]
-    told += [line for line in log.splitlines() if "Error" in line or line.startswith("E ")]
-    words = _projects(" ".join(told)) | _plugins(exceptions, order)
+    errors = [f"{_type(raised)} {raised.message}" for raised in exceptions]
+    errors += [line for line in log.splitlines() if "Error" in line or line.startswith("E ")]
+    words = _projects(" ".join(errors)) | _plugins(exceptions, order)
     places = [*packages_of_frames(exceptions), *sorted(packages_of_log(log))]
     named = [name for name in order if name in words]
     return tuple(dict.fromkeys([*named, *(name for name in places if name in order)]))
@@ -56,13 +56,13 @@ def packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
 
     They run every test, so they only count where they raised an error of their own.
     """
-    found: list[str] = []
+    names: list[str] = []
     for raised in exceptions:
         packages = [frame.package for frame in reversed(raised.frames)]
         if packages[:1] and packages[0] in _RAISES_FOR_OTHERS and raised.name not in _FOR_TESTS:
-            found.append("pytest")
-        found += [normalized_name(name) for name in packages if name and name not in _RAISES_FOR_OTHERS]
-    return found
+            names.append("pytest")
+        names += [normalized_name(name) for name in packages if name and name not in _RAISES_FOR_OTHERS]
+    return names
 
 
 def packages_of_log(log: str) -> frozenset[str]:

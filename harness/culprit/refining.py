@@ -54,9 +54,9 @@ def refined(
     `along` are the edits that the search reverted with `core`. The lines are reverted in the environment of the side
     `base`, whose verdict then should be `expected`. Returns None if the lines are not fewer, or not sufficient.
     """
-    texts = {path: found for path in _paths(edits, core) if (found := _laid_over(edits, core | along, path))}
-    units = {f"{path}#{number}": 1.0 for path, found in texts.items() for number in range(len(found.blocks))}
-    lines = sum(d - c for found in texts.values() for _, _, c, d in found.blocks)
+    texts = {path: difference for path in _paths(edits, core) if (difference := _laid_over(edits, core | along, path))}
+    units = {f"{path}#{number}": 1.0 for path, difference in texts.items() for number in range(len(difference.blocks))}
+    lines = sum(d - c for difference in texts.values() for _, _, c, d in difference.blocks)
     whole = sum(d - c for unit in core for _, _, c, d in (edits.block(unit),))
     is_elsewhere = not set(texts) <= {edits.path_of(unit) for unit in core}
     if not units or (lines >= whole and not is_elsewhere and len(units) <= len(core)):
@@ -65,8 +65,8 @@ def refined(
     def mixture(chosen: Collection[Unit]) -> Mixture:
         regions = _regions(texts, chosen)
         files: dict[str, bytes | None] = {
-            path: found.mixed(numbers).encode()
-            for path, found in texts.items()
+            path: difference.mixed(numbers).encode()
+            for path, difference in texts.items()
             if (numbers := {int(unit.rpartition("#")[2]) for unit in chosen if unit.rpartition("#")[0] == path})
         }
         return Mixture(
@@ -169,17 +169,17 @@ def _gone(edits: Edits, unit: Unit) -> dict[str, str]:
     return {name: text for name, (first, last, text) in _definitions(before).items() if a <= first and last <= b}
 
 
-def _cut_by_line(found: FileDifference) -> FileDifference:
+def _cut_by_line(difference: FileDifference) -> FileDifference:
     """Split regions with equally many lines before and after into single lines, if the lines are pairwise similar."""
-    before, after = lines_of(found.before), lines_of(found.after)
+    before, after = lines_of(difference.before), lines_of(difference.after)
     blocks: list[tuple[int, int, int, int]] = []
-    for a, b, c, d in found.blocks:
+    for a, b, c, d in difference.blocks:
         pairs = list(zip(before[a:b], after[c:d], strict=False))
         if b - a == d - c > 1 and all(_likeness(old, new) >= _ALIKE for old, new in pairs):
             blocks += [(a + i, a + i + 1, c + i, c + i + 1) for i, (old, new) in enumerate(pairs) if old != new]
         else:
             blocks.append((a, b, c, d))
-    return evolve(found, blocks=tuple(blocks))
+    return evolve(difference, blocks=tuple(blocks))
 
 
 def _as_today(old: list[str], new: list[str]) -> list[str]:
@@ -187,27 +187,27 @@ def _as_today(old: list[str], new: list[str]) -> list[str]:
 
     A line of a generated file may have many thousand names.
     """
-    one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
-    of_old, of_new = set(one), set(other)
-    begin = _common(one, other)
-    end = _common(one[begin:][::-1], other[begin:][::-1])
-    one, other = one[begin : len(one) - end], other[begin : len(other) - end]
-    if len(one) * len(other) > _MOST_PAIRS:
+    older, newer = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
+    of_old, of_new = set(older), set(newer)
+    begin = _common(older, newer)
+    end = _common(older[begin:][::-1], newer[begin:][::-1])
+    older, newer = older[begin : len(older) - end], newer[begin : len(newer) - end]
+    if len(older) * len(newer) > _MOST_PAIRS:
         return old
     renamed: dict[str, str] = {}
-    for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, older, newer, autojunk=False).get_opcodes():
         is_renamed = tag == "replace" and j - i == m - k
-        if is_renamed and not any(map(keyword.iskeyword, (*one[i:j], *other[k:m]))):
-            for was, now in zip(one[i:j], other[k:m], strict=True):
+        if is_renamed and not any(map(keyword.iskeyword, (*older[i:j], *newer[k:m]))):
+            for was, now in zip(older[i:j], newer[k:m], strict=True):
                 if was.isidentifier() and now.isidentifier() and was not in of_new and now not in of_old:
                     renamed.setdefault(was, now)
-    return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
+    return [_TOKEN.sub(lambda match: renamed.get(match[0], match[0]), line) for line in old]
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """The number of words that two lists have in common at their beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((number for number, (word, same) in pairs if word != same), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((number for number, (word, same) in pairs if word != same), min(len(first), len(second)))
 
 
 @functools.lru_cache(maxsize=32)
@@ -221,16 +221,16 @@ def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
     except (SyntaxError, ValueError, RecursionError):
         return {}
     lines = lines_of(source)
-    found: dict[str, tuple[int, int, str]] = {}
+    functions: dict[str, tuple[int, int, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, last = node.lineno - 1, node.end_lineno or node.lineno
-            found.setdefault(node.name, (first, last, textwrap.dedent("".join(lines[first:last]))))
-    return found
+            functions.setdefault(node.name, (first, last, textwrap.dedent("".join(lines[first:last]))))
+    return functions
 
 
-def _likeness(one: str, other: str) -> float:
-    words, others = one.split(), other.split()
+def _likeness(first: str, second: str) -> float:
+    words, others = first.split(), second.split()
     if len(words) * len(others) > _MOST_PAIRS:
-        return float(one == other)
+        return float(first == second)
     return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio()

@@ -49,7 +49,7 @@ class FileDifference:
         blocks = changed_blocks(*lines)
         if path.endswith(".py"):
             parts = cut_apart(blocks, before, after, lines)
-            blocks = tuple(one for part in parts for one in _by_statement(part, before, after, lines))
+            blocks = tuple(block for part in parts for block in _by_statement(part, before, after, lines))
         return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
@@ -98,9 +98,9 @@ class FileDifference:
 
     def _missing(self, text: str) -> frozenset[str]:
         """Names that a text uses but does not define; attributes of `self` only if one of both texts defines them."""
-        here = names_in(text)
-        lost = (names_in(self.before).defined | names_in(self.after).defined) - here.defined
-        return here.unbound | (lost & here.own_attributes)
+        names = names_in(text)
+        lost = (names_in(self.before).defined | names_in(self.after).defined) - names.defined
+        return names.unbound | (lost & names.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """More regions to revert because of undefined names: those with a definition, else all users."""
@@ -168,14 +168,18 @@ def _enclosing(source: str, first: int, last: int) -> str:
     """The innermost definition around the lines [first, last), counted from 0; empty lines are ignored."""
     filled = [number for number, line in enumerate(lines_of(source)[first:last], first + 1) if line.strip()]
     top, bottom = (filled[0], filled[-1]) if filled else (first + 1, last)
-    around = [one for one in outline_of(source).definitions if one.first <= top and bottom <= one.last]
-    return max(around, key=lambda one: one.first).qualname if around else ""
+    around = [
+        definition
+        for definition in outline_of(source).definitions
+        if definition.first <= top and bottom <= definition.last
+    ]
+    return max(around, key=lambda definition: definition.first).qualname if around else ""
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def functions(source: str) -> frozenset[str]:
     """The qualified names of the functions in a Python text."""
-    return frozenset(one.qualname for one in outline_of(source).definitions if one.is_function)
+    return frozenset(definition.qualname for definition in outline_of(source).definitions if definition.is_function)
 
 
 _WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
@@ -217,7 +221,7 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
     if (a == b) == (c == d):
         yield block
         return
-    source, told, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
+    source, rows, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
     ends, loose = [first], set(range(first, last))
     for top, end in outline_of(source).inner:
         start = top - 1
@@ -225,7 +229,7 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
             ends.append(end)
             loose.difference_update(range(start, end))
     # Lines before, between and after whole statements may only be empty or comments.
-    is_whole = all(not line or line.startswith("#") for line in (told[number].strip() for number in loose))
+    is_whole = all(not line or line.startswith("#") for line in (rows[number].strip() for number in loose))
     cuts = [first, *ends[1:-1], last] if is_whole else [first, last]
     for start, end in itertools.pairwise(cuts):
         yield (a, b, start, end) if a == b else (start, end, c, d)
@@ -236,24 +240,26 @@ def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Blo
 
     Lines in place of other lines are one block, except definitions in place of something else, and imports.
     """
-    matcher = difflib.SequenceMatcher(None, [one.kind for one in old], [one.kind for one in new], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [piece.kind for piece in old], [piece.kind for piece in new], autojunk=False
+    )
     for tag, i, j, k, m in matcher.get_opcodes():
         gone, come = old[i:j], new[k:m]
         starts = old[i].first if i < len(old) else block[1], new[k].first if k < len(new) else block[3]
         ends = gone[-1].last if gone else starts[0], come[-1].last if come else starts[1]
         if tag == "equal":
-            yield from ((one.first, one.last, other.first, other.last) for one, other in zip(gone, come, strict=True))
+            yield from ((was.first, was.last, now.first, now.last) for was, now in zip(gone, come, strict=True))
         elif tag == "replace" and not _are_apart(gone, come):
             yield starts[0], ends[0], starts[1], ends[1]
         else:
-            yield from ((one.first, one.last, starts[1], starts[1]) for one in gone)
-            yield from ((ends[0], ends[0], one.first, one.last) for one in come)
+            yield from ((piece.first, piece.last, starts[1], starts[1]) for piece in gone)
+            yield from ((ends[0], ends[0], piece.first, piece.last) for piece in come)
 
 
 def _are_apart(gone: Sequence[_Piece], come: Sequence[_Piece]) -> bool:
     """Whether pieces in place of others are no newer form of them."""
-    are_imports = all(one.kind.startswith(_IMPORT) for one in (*gone, *come))
-    have_definitions = [any(one.kind.startswith(_DEFINITION) for one in side) for side in (gone, come)]
+    are_imports = all(piece.kind.startswith(_IMPORT) for piece in (*gone, *come))
+    have_definitions = [any(piece.kind.startswith(_DEFINITION) for piece in side) for side in (gone, come)]
     return are_imports or have_definitions[0] != have_definitions[1]
 
 
@@ -263,52 +269,54 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
     Empty lines belong to the previous piece.
     """
     first, last = ends
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     reached = first
 
     def rest(until: int) -> int:
         """Take the lines before a piece; returns where the piece begins, which includes unclaimed empty lines."""
         filled = next((n for n in range(reached, until) if lines[n].strip()), until)
         start = reached
-        if found and (filled == until or found[-1].kind.startswith(_DEFINITION)):
-            found[-1], start = _Piece(found[-1].first, filled, found[-1].kind), filled
+        if pieces and (filled == until or pieces[-1].kind.startswith(_DEFINITION)):
+            pieces[-1], start = _Piece(pieces[-1].first, filled, pieces[-1].kind), filled
         if filled == until:
             return start
-        found.append(_Piece(start, until, _OTHER))
+        pieces.append(_Piece(start, until, _OTHER))
         return until
 
-    wholes = [one for one in _definition_pieces(source) if one.kind.removeprefix(_DEFINITION) in alone]
-    wholes = [one for one in wholes if first <= one.first and one.last <= last]
-    for piece in sorted((*wholes, *_own_pieces(source)), key=lambda one: (one.first, -one.last)):
+    wholes = [piece for piece in _definition_pieces(source) if piece.kind.removeprefix(_DEFINITION) in alone]
+    wholes = [piece for piece in wholes if first <= piece.first and piece.last <= last]
+    for piece in sorted((*wholes, *_own_pieces(source)), key=lambda piece: (piece.first, -piece.last)):
         if piece.first >= reached and piece.last <= last:
-            found.append(_Piece(rest(piece.first), piece.last, piece.kind))
+            pieces.append(_Piece(rest(piece.first), piece.last, piece.kind))
             reached = piece.last
     if (start := rest(last)) < last:
-        found.append(_Piece(start, last, _OTHER))
-    return found
+        pieces.append(_Piece(start, last, _OTHER))
+    return pieces
 
 
 @functools.lru_cache(maxsize=16)
 def _own_pieces(source: str) -> tuple[_Piece, ...]:
     """The imports and decorators of a text that share no line with an earlier one, in order."""
     outline = outline_of(source)
-    found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in outline.imports]
-    found += [_Piece(first - 1, last, f"@{told}") for first, last, told in outline.decorators]
-    ordered = sorted(found, key=lambda piece: piece.first)
-    return tuple(one for n, one in enumerate(ordered) if n == 0 or one.first >= ordered[n - 1].last)
+    pieces = [
+        _Piece(statement.first - 1, statement.last, f"{_IMPORT}{statement.module}") for statement in outline.imports
+    ]
+    pieces += [_Piece(first - 1, last, f"@{decorator}") for first, last, decorator in outline.decorators]
+    ordered = sorted(pieces, key=lambda piece: piece.first)
+    return tuple(piece for n, piece in enumerate(ordered) if n == 0 or piece.first >= ordered[n - 1].last)
 
 
-def _only_in_first(one: str, other: str) -> frozenset[str]:
+def _only_in_first(first: str, second: str) -> frozenset[str]:
     """The qualified names of definitions that only the first text has."""
-    names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (one, other)]
+    names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (first, second)]
     return frozenset(names[0] - names[1])
 
 
 def _definition_pieces(source: str) -> Iterator[_Piece]:
     """The classes, functions and methods of a text, decorators included, without those defined in functions."""
-    for one in outline_of(source).definitions:
-        if not one.is_in_function:
-            yield _Piece(one.first - 1, one.last, f"{_DEFINITION}{one.qualname}")
+    for definition in outline_of(source).definitions:
+        if not definition.is_in_function:
+            yield _Piece(definition.first - 1, definition.last, f"{_DEFINITION}{definition.qualname}")
 
 
 Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]
@@ -365,13 +373,13 @@ def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[st
     Empty files are never paired. Files are compared only if they have the same extension and a line that few others
     have.
     """
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     by_content = {content: path for path, content in removed.items() if content.strip()}
     for newer, content in added.items():
         if (older := by_content.pop(content, None)) is not None:
-            found[newer] = older
-    gone = {path: _line_counts(removed[path]) for path in removed if path not in found.values()}
-    come = {path: _line_counts(added[path]) for path in added if path not in found}
+            renames[newer] = older
+    gone = {path: _line_counts(removed[path]) for path in removed if path not in renames.values()}
+    come = {path: _line_counts(added[path]) for path in added if path not in renames}
     having: dict[tuple[str, bytes], list[str]] = {}
     for older, lines in gone.items():
         for line in lines:
@@ -382,16 +390,16 @@ def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[st
     pairs = {(older, newer) for olders, newer in shared if len(olders) <= _SHARED_BY for older in olders}
     likeness = sorted((-_share_of_equal_lines(gone[older], come[newer]), older, newer) for older, newer in pairs)
     for minus, older, newer in likeness:
-        if -minus >= _RENAMED and newer not in found and older not in found.values():
-            found[newer] = older
-    return found
+        if -minus >= _RENAMED and newer not in renames and older not in renames.values():
+            renames[newer] = older
+    return renames
 
 
 def _line_counts(content: bytes) -> Counter[bytes]:
     return Counter(line for line in content.splitlines() if line.strip())
 
 
-def _share_of_equal_lines(one: Counter[bytes], other: Counter[bytes]) -> float:
+def _share_of_equal_lines(first: Counter[bytes], second: Counter[bytes]) -> float:
     """The number of common lines relative to the longer text, 0 to 1."""
-    longest = max(one.total(), other.total())
-    return (one & other).total() / longest if longest else 0.0
+    longest = max(first.total(), second.total())
+    return (first & second).total() / longest if longest else 0.0

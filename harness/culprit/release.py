@@ -40,7 +40,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     )
     searched = probed.search(announced=(headline, ()))
     trials.tally.searched = searched
-    trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
+    trials.tally.used.update(observation.key for observation in searched.record.observations.values())
     trials.tally.ran_now += searched.record.ran
     trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
     older, newer = searched.sides if len(searched.sides) == 2 else (None, None)
@@ -91,7 +91,7 @@ def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched
     """The finding on the two releases around the change, proved by another run of each."""
     name = package.packages[0].name
     several = f"one of these releases of {name}: {', '.join(searched.suspects)}"
-    found = evolve(
+    finding = evolve(
         package,
         packages=sides.before.lock.diff(sides.after.lock),
         runs=package.runs + searched.record.ran,
@@ -100,4 +100,4 @@ def _narrowed(trials: Trials, package: Finding, sides: Sides, searched: Searched
     older, newer = (
         f"{name} {side.lock.version_of(name)}, everything else held" for side in (sides.before, sides.after)
     )
-    return evolve(found, proofs=proved_again(trials, sides, found, (older, newer), until))
+    return evolve(finding, proofs=proved_again(trials, sides, finding, (older, newer), until))

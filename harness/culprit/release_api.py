@@ -71,12 +71,12 @@ def source_of(where: Path, package: str) -> Iterator[ApiSource]:
     """
     if where.is_file():
         with zipfile.ZipFile(where) as wheel:
-            sizes = {one.filename: one.file_size for one in wheel.infolist()}
-            yield ApiSource(_kept(sizes), _reading(wheel.read))
+            sizes = {member.filename: member.file_size for member in wheel.infolist()}
+            yield ApiSource(_to_read(sizes), _reading(wheel.read))
         return
     names = _recorded(where, package)
     sizes = {name: path.stat().st_size for name in names if (path := where / name).is_file() and _is_source(name)}
-    yield ApiSource(_kept(sizes), _reading(lambda name: (where / name).read_bytes()))
+    yield ApiSource(_to_read(sizes), _reading(lambda name: (where / name).read_bytes()))
 
 
 @contextlib.contextmanager
@@ -112,26 +112,26 @@ def api_of(source: ApiSource, words: Collection[str], also: Collection[str] = ()
         yield loaded
 
 
-def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
+def place_of(definition: griffe.Object | griffe.Alias) -> tuple[str, int]:
     """The file, relative to site-packages, and the line of a definition; of an import if its target is not found."""
     import griffe
 
-    one: griffe.Object | griffe.Alias = found
+    target: griffe.Object | griffe.Alias = definition
     line = 0
-    if isinstance(found, griffe.Alias):
-        line = found.alias_lineno or 0
+    if isinstance(definition, griffe.Alias):
+        line = definition.alias_lineno or 0
         try:
-            one = found.final_target
+            target = definition.final_target
         except griffe.GriffeError:
-            one = found.parent or found
+            target = definition.parent or definition
     try:
-        path, line = one.filepath, one.lineno or line
+        path, line = target.filepath, target.lineno or line
     except griffe.GriffeError:
         return "", line
     if not isinstance(path, Path):
         return "", line
     stub = path.with_suffix(".pyi")
-    if not _defines(path, line, found.name) and _defines(stub, line, found.name):
+    if not _defines(path, line, definition.name) and _defines(stub, line, definition.name):
         path = stub  # griffe adds what only the stub has to the module
     parts = path.parts
     start = next((i for i, part in enumerate(parts) if part.startswith("harness-api-")), -1)
@@ -149,23 +149,23 @@ def _defines(path: Path, line: int, name: str) -> bool:
 def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griffe.Alias | None:
     """Return the object with a dotted name, or None."""
     top, *parts = dotted.split(".")
-    one: griffe.Object | griffe.Alias | None = api.get(top)
+    definition: griffe.Object | griffe.Alias | None = api.get(top)
     for part in parts:
-        if one is None:
+        if definition is None:
             return None
         try:
-            one = one.members.get(part)
+            definition = definition.members.get(part)
         except Exception:  # noqa: BLE001 - an alias whose target is missing
             return None
-    return one
+    return definition
 
 
 def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griffe.Object]:
     """Every definition of a name in any module or class; `kind` is griffe's: "class", "function", "attribute"."""
     waiting: list[griffe.Object] = list(api.values())
     while waiting:
-        one = waiting.pop()
-        for member in list(one.members.values()):
+        owner = waiting.pop()
+        for member in list(owner.members.values()):
             if member.is_alias:
                 continue
             if member.name == name and member.kind.value == kind:
@@ -190,14 +190,14 @@ def _is_source(name: str) -> bool:
     return name.endswith(_SOURCE) and not name.startswith(("..", "/")) and not _TESTS.search(name)
 
 
-def _kept(sizes: dict[str, int]) -> tuple[str, ...]:
+def _to_read(sizes: dict[str, int]) -> tuple[str, ...]:
     """The sources to read, up to a total size; very large ones are left out. `sizes` maps all files to bytes."""
-    kept, total = [], 0
+    names, total = [], 0
     for name, size in sorted(sizes.items()):
         total += size
         if _is_source(name) and size <= _LARGEST and total <= _MOST_BYTES:
-            kept.append(name)
-    return tuple(kept)
+            names.append(name)
+    return tuple(names)
 
 
 def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:

@@ -111,15 +111,15 @@ def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str,
 
 
 def _recorded(record: Path) -> dict[str, str]:
-    found = {}
+    digests = {}
     with record.open(encoding="utf-8", newline="") as file:
         for path, digest, *_ in csv.reader(file):
             if path.startswith("..") or path.endswith(".pyc"):  # scripts are outside of site-packages
                 continue
-            here = record.parent.parent / path
-            if here.is_file():
-                found[path] = digest or hashlib.sha256(here.read_bytes()).hexdigest()
-    return found
+            installed = record.parent.parent / path
+            if installed.is_file():
+                digests[path] = digest or hashlib.sha256(installed.read_bytes()).hexdigest()
+    return digests
 
 
 def _distribution(folder: str) -> str:

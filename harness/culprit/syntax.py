@@ -97,13 +97,13 @@ class Outline:
 
     def imported(self, first: int, last: int) -> dict[str, str] | None:
         """The names that these lines import, with their origins; None if the lines do anything else."""
-        inside = [one for one in self.imports if one.first <= last and first <= one.last]
+        inside = [statement for statement in self.imports if statement.first <= last and first <= statement.last]
         quiet = self.quiet or frozenset()
         others = (line for line in range(first, last + 1) if line not in quiet)
-        if any(not any(one.first <= line <= one.last for one in inside) for line in others):
+        if any(not any(statement.first <= line <= statement.last for statement in inside) for line in others):
             return None
-        found = {name: origin for one in inside for name, origin, _ in one.names}
-        return None if self.quiet is None or "*" in found else found
+        names = {name: origin for statement in inside for name, origin, _ in statement.names}
+        return None if self.quiet is None or "*" in names else names
 
 
 @functools.lru_cache(maxsize=16)
@@ -157,25 +157,25 @@ class _Walk:
                 self.inner.add(span_of(node))
             self._note(node, functions)
             inside = (*functions, node) if isinstance(node, Function) else functions
-            left += [(one, inside) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
+            left += [(child, inside) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
 
     def _note(self, node: ast.AST, functions: tuple[ast.AST, ...]) -> None:
         uses = self.uses
         if isinstance(node, ast.Call):
-            passed = tuple((one.arg, span_of(one.value)) for one in node.keywords if one.arg)
+            passed = tuple((keyword.arg, span_of(keyword.value)) for keyword in node.keywords if keyword.arg)
             uses.calls.append(Call(_called(node), span_of(node), passed))
         elif isinstance(node, ast.FunctionDef):
             uses.accepted.append(_signature(node.name, node))
         elif isinstance(node, ast.ClassDef):
-            made = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
-            uses.accepted += [_signature(node.name, one) for one in made]
+            made = (method for method in node.body if isinstance(method, ast.FunctionDef) and method.name == "__init__")
+            uses.accepted += [_signature(node.name, method) for method in made]
         elif isinstance(node, ast.Return) and node.value is not None:
             size = len(node.value.elts) if isinstance(node.value, ast.Tuple) else 1
-            owners = [one.name for one in functions if isinstance(one, ast.FunctionDef)]
+            owners = [function.name for function in functions if isinstance(function, ast.FunctionDef)]
             uses.returned += [(name, size, span_of(node)) for name in owners]
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            parts = [one for one in node.targets if isinstance(one, ast.Tuple | ast.List)]
-            uses.unpacked += [(_called(node.value), len(one.elts), span_of(node)) for one in parts]
+            parts = [target for target in node.targets if isinstance(target, ast.Tuple | ast.List)]
+            uses.unpacked += [(_called(node.value), len(target.elts), span_of(node)) for target in parts]
 
 
 def span_of(node: ast.stmt | ast.expr | ast.arg) -> Span:
@@ -189,7 +189,9 @@ def _called(node: ast.Call) -> str:
 
 def _signature(name: str, node: ast.FunctionDef) -> Signature:
     parameters = (*node.args.args, *node.args.kwonlyargs)
-    return Signature(name, tuple((one.arg, span_of(one)) for one in parameters), node.args.kwarg is not None)
+    return Signature(
+        name, tuple((parameter.arg, span_of(parameter)) for parameter in parameters), node.args.kwarg is not None
+    )
 
 
 @define
@@ -215,7 +217,7 @@ class _Reader:
                     continue
                 if inner and _is_text(inner[0]):
                     self.docstrings.update(range(inner[0].lineno, (inner[0].end_lineno or inner[0].lineno) + 1))
-                left += [(one, self._noted(one, around)) for one in inner]
+                left += [(child, self._noted(child, around)) for child in inner]
 
     def _noted(self, node: ast.AST, around: Definition | None) -> Definition | None:
         """Note a statement; returns the definition that it is."""
@@ -223,20 +225,20 @@ class _Reader:
             self.imports.append(_import_of(node))
         if not isinstance(node, ast.ClassDef | Function):
             return None
-        starts = [one.lineno for one in node.decorator_list]
-        for one, start, end in zip(node.decorator_list, starts, [*starts[1:], node.lineno], strict=False):
-            self.decorators.append((start, end - 1, ast.dump(one)))
+        starts = [decorator.lineno for decorator in node.decorator_list]
+        for decorator, start, end in zip(node.decorator_list, starts, [*starts[1:], node.lineno], strict=False):
+            self.decorators.append((start, end - 1, ast.dump(decorator)))
         if around is None:
             return None
-        found = Definition(
+        definition = Definition(
             first=min([node.lineno, *starts]),
             last=node.end_lineno or node.lineno,
             qualname=f"{around.qualname}.{node.name}" if around.qualname else node.name,
             is_function=not isinstance(node, ast.ClassDef),
             is_in_function=around.is_function or around.is_in_function,
         )
-        self.definitions.append(found)
-        return found
+        self.definitions.append(definition)
+        return definition
 
 
 def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
@@ -247,10 +249,10 @@ def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
 def _import_of(node: ast.Import | ast.ImportFrom) -> Import:
     if isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
-        names = tuple((one.asname or one.name, f"{module}:{one.name}", one.lineno) for one in node.names)
+        names = tuple((alias.asname or alias.name, f"{module}:{alias.name}", alias.lineno) for alias in node.names)
     else:
         module = node.names[0].name
-        names = tuple((one.asname or one.name.partition(".")[0], one.name, one.lineno) for one in node.names)
+        names = tuple((alias.asname or alias.name.partition(".")[0], alias.name, alias.lineno) for alias in node.names)
     return Import(node.lineno, node.end_lineno or node.lineno, module, names)
 
 

@@ -41,10 +41,10 @@ class Ties:
     def of(cls, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
         """Make ties from pairs "the first needs the second"."""
         needs: dict[Unit, set[Unit]] = {}
-        for one, other in pairs:
-            if one != other:
-                needs.setdefault(one, set()).add(other)
-        return cls({one: frozenset(others) for one, others in needs.items()})
+        for unit, other in pairs:
+            if unit != other:
+                needs.setdefault(unit, set()).add(other)
+        return cls({unit: frozenset(others) for unit, others in needs.items()})
 
     def and_also(self, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
         """These ties and further pairs."""
@@ -53,21 +53,21 @@ class Ties:
     @property
     def pairs(self) -> Iterator[tuple[Unit, Unit]]:
         """The pairs that the ties were made from."""
-        return ((one, other) for one, others in self.needs.items() for other in others)
+        return ((unit, other) for unit, others in self.needs.items() for other in others)
 
     def reversed(self) -> Ties:
         """The same ties for advancing: "if that edit is advanced, this one must be too"."""
-        return Ties.of((other, one) for one, other in self.pairs)
+        return Ties.of((other, unit) for unit, other in self.pairs)
 
     def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """These units, and everything that they need, directly or indirectly."""
-        found = set(units)
-        border = list(found)
+        closure = set(units)
+        border = list(closure)
         while border:
-            more = self.needs.get(border.pop(), frozenset()) - found
-            found |= more
-            border.extend(more)
-        return frozenset(found)
+            needed = self.needs.get(border.pop(), frozenset()) - closure
+            closure |= needed
+            border.extend(needed)
+        return frozenset(closure)
 
 
 @define
@@ -107,20 +107,20 @@ class Consistency:
         pairs = {
             pair for name in names for pair in _by_failure(self.edits, frozenset(moved), name, reverting=reverting)
         }
-        wider = self.learned.and_also((one, other) if reverting else (other, one) for one, other in pairs)
+        wider = self.learned.and_also((unit, other) if reverting else (other, unit) for unit, other in pairs)
         if wider == self.learned:
             return False
         self.learned = wider
         self._known.clear()
         return True
 
-    def _alone(self, asked: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
-        tied = self._tied(asked, reverting=reverting)
-        if len(tied) <= len(asked) + _MOST_ALONG:
-            tied = self._complete(asked, reverting=reverting)
-            if len(tied) <= len(asked) + _MOST_ALONG:
+    def _alone(self, units: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        tied = self._tied(units, reverting=reverting)
+        if len(tied) <= len(units) + _MOST_ALONG:
+            tied = self._complete(units, reverting=reverting)
+            if len(tied) <= len(units) + _MOST_ALONG:
                 return tied
-        return self._complete(asked, reverting=reverting, alone=True)
+        return self._complete(units, reverting=reverting, alone=True)
 
     def _tied(self, units: frozenset[Unit], *, reverting: bool, alone: bool = False) -> frozenset[Unit]:
         """Units with all that they are tied to; `alone`: by failed runs only."""
@@ -136,12 +136,12 @@ class Consistency:
 
     def _positions(self, path: str, old: frozenset[int]) -> list[tuple[int, int, int]]:
         """The first and last line of each region in the mixed text, counted from 1, and its number."""
-        found, shift = [], 0
+        positions, shift = [], 0
         for number, (a, b, c, d) in enumerate(self.edits.differences[path].blocks):
             length = b - a if number in old else d - c
-            found.append((c + 1 + shift, c + length + shift, number))
+            positions.append((c + 1 + shift, c + length + shift, number))
             shift += length - (d - c)
-        return found
+        return positions
 
     def _complete(self, units: frozenset[Unit], *, reverting: bool, alone: bool = False) -> frozenset[Unit]:
         """Units with all that they are tied to, and with what invalid Python and undefined names need.
@@ -167,7 +167,7 @@ class Consistency:
         """Units that must move too because a mixed file is invalid Python or has undefined names."""
         old = moved if reverting else self.edits.all - moved
         by_file = self.edits.by_file(moved)
-        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        partly = [path for path, regions in by_file.items() if len(regions) < len(self.edits.differences[path].blocks)]
         missing: set[Unit] = set()
         for path in partly:
             if not path.endswith(".py"):
@@ -189,7 +189,7 @@ class Consistency:
 
     def _flaw(self, old: frozenset[Unit]) -> str:
         by_file = self.edits.by_file(old)
-        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        partly = [path for path, regions in by_file.items() if len(regions) < len(self.edits.differences[path].blocks)]
         if len(partly) > _MOST_CHECKED:
             return ""
         undefined = sorted({name for path in partly for name in self.edits.differences[path].flaws(by_file[path])})
@@ -226,23 +226,23 @@ class _Names:
     @classmethod
     def of(cls, edits: Edits, idle: Collection[Unit], *, is_newer: bool) -> _Names:
         """Read all changed Python files of a side."""
-        found = cls()
+        names = cls()
         texts = list(_texts(edits, is_newer=is_newer))
         modules = {module_of(path): key for key, path, _, _ in texts}
         for key, path, text, ranges in texts:
             outline = outline_of(text)
             for name, line in outline.bound:
-                found.defines.setdefault((key, name), set()).add(ranges.at(line))
+                names.defines.setdefault((key, name), set()).add(ranges.at(line))
             if key in edits.wholes:
-                found.defines.setdefault((key, ""), set()).add(key)
+                names.defines.setdefault((key, ""), set()).add(key)
             else:
-                found._read(outline.uses, ranges, idle)
-            for one in outline.imports:
-                for _, origin, line in one.names:
+                names._read(outline.uses, ranges, idle)
+            for statement in outline.imports:
+                for _, origin, line in statement.names:
                     unit = ranges.at(line)
                     for symbol in _taken(origin, path, modules) if unit != UNCHANGED and unit not in idle else ():
-                        found.uses.setdefault(symbol, set()).add(unit)
-        return found
+                        names.uses.setdefault(symbol, set()).add(unit)
+        return names
 
     def _read(self, uses: Uses, ranges: Ranges, idle: Collection[Unit]) -> None:
         """Read what functions accept and return, what statements take apart, and what calls pass."""
@@ -250,10 +250,10 @@ class _Names:
             declared = {name: set(ranges.within(*span)) for name, span in signature.parameters}
             anything: dict[str, set[Unit]] = {"**": set()} if signature.takes_any else {}
             self.accepts.setdefault(signature.name, []).append(declared | anything)
-        for kept, rows in ((self.returns, uses.returned), (self.unpacked, uses.unpacked)):
+        for table, rows in ((self.returns, uses.returned), (self.unpacked, uses.unpacked)):
             for name, size, span in rows:
                 # Unchanged lines count, too: they say which numbers of values are returned on a side.
-                kept.setdefault(name, {}).setdefault(size, set()).update(ranges.within(*span))
+                table.setdefault(name, {}).setdefault(size, set()).update(ranges.within(*span))
         for call in uses.calls:
             if units := ranges.within(*call.span):
                 self.calls.setdefault(call.name, set()).update(units)
@@ -268,13 +268,13 @@ def _by_parameters(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]
         older, newer = before.accepts[called], after.accepts[called]
         if called.startswith("__") or max(len(older), len(newer)) > _MOST_PROVIDERS:
             continue  # too common a name to tell whose it is
-        for one, other, passes, is_newer in (
+        for having, lacking, passes, is_newer in (
             (older, newer, before.passes.get(called, {}), False),
             (newer, older, after.passes.get(called, {}), True),
         ):
-            known = {name for definition in other for name in definition}
+            known = {name for definition in lacking for name in definition}
             for name in passes.keys() - known if "**" not in known else ():
-                for provider in {unit for definition in one for unit in definition.get(name, ())}:
+                for provider in {unit for definition in having for unit in definition.get(name, ())}:
                     yield from ((provider, user) if is_newer else (user, provider) for user in passes[name])
 
 
@@ -299,9 +299,9 @@ def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
         older, newer = before.returns[called], after.returns[called]
         changed = {
             unit
-            for one, other in ((older, newer), (newer, older))
-            for size in one.keys() - other.keys()
-            for unit in one[size]
+            for having, lacking in ((older, newer), (newer, older))
+            for size in having.keys() - lacking.keys()
+            for unit in having[size]
         }
         for taken, sizes, callers, is_newer in (
             (after.unpacked, newer.keys() - older.keys(), before.calls, True),

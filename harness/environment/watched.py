@@ -161,11 +161,15 @@ def flaw_of(mixture: Mixture, python: str) -> str:
 def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
     """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`.
 
-    Packages without an exchanged file are linked. All folders of the others are real, and their files are copied with
-    their times: code that follows the links in its own path must not leave the mixture.
+    Packages without an exchanged file are linked, scripts are copied. All folders of the other packages are real, and
+    their files are copied with their times: code that follows the links in its own path must not leave the mixture.
     """
     folder.mkdir()
-    (folder / "bin").symlink_to(base / "bin", target_is_directory=True)
+    (folder / "bin").mkdir()
+    for program in (base / "bin").iterdir():
+        place = folder / "bin" / program.name
+        # A script starts the Python beside the file that links lead to, which would be that of `base`.
+        place.symlink_to(program) if program.is_symlink() else _copy(str(program), str(place))
     shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
     packages = site_packages(base)
     inside = folder / packages.relative_to(base)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import venv
 
 import pytest
 
 from harness.environment import Environment, flaw_of, watched_environment
+from harness.environment.watched import build_mixture
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Mixture
 
@@ -144,3 +146,17 @@ def test_an_invalid_mixture_is_reported_before_a_run(base):
     assert flaw_of(Mixture({"pack/one.py": b"x\n"}, "flawed", flaw="it leaves x undefined"), "3.11.0") == (
         "it leaves x undefined"
     )
+
+
+def test_a_script_runs_the_exchanged_files_of_its_mixture(tmp_path):
+    base, folder = tmp_path / "base", tmp_path / "mixture"
+    venv.create(base, symlinks=True)
+    (site_packages(base) / "tool.py").write_text("print('as built')\n")
+    script = base / "bin" / "tool"
+    script.write_text(
+        "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\nimport tool\n"
+    )
+    script.chmod(0o755)
+    build_mixture(base, Mixture({"tool.py": b"print('exchanged')\n"}, "tool as it was"), folder)
+    run = subprocess.run([folder / "bin" / "tool"], capture_output=True, text=True, check=True)
+    assert run.stdout == "exchanged\n"
