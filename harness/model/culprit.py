@@ -207,13 +207,15 @@ class Culprit:
 
     There are no `findings` if the search did not go below the release. `companions` are packages that broke nothing,
     but have to be held back along with this one. `evidence` is what the APIs of the two releases say about the
-    failure; it proves nothing.
+    failure; it proves nothing. Without `shows_bug` no run beside the change failed as the bad end does, but all with
+    other errors.
     """
 
     boundary: Boundary
     findings: tuple[Finding, ...] = ()
     companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    shows_bug: bool = True
 
     @property
     def package(self) -> str:
@@ -228,7 +230,7 @@ class Culprit:
     @property
     def is_proved(self) -> bool:
         """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
-        return self.findings[-1].is_proved if self.findings else self.boundary.is_certain
+        return self.shows_bug and (self.findings[-1].is_proved if self.findings else self.boundary.is_certain)
 
     @property
     def fault(self) -> str:
