@@ -320,7 +320,7 @@ class PackageSearch:
             if main is not None:
                 del remaining[name]
                 remaining[main.package] = evolve(main, companions=(*main.companions, culprit.boundary))
-        return list(remaining.values())
+        return [evolve(culprit, shows_bug=name not in other_errors) for name, culprit in remaining.items()]
 
     def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
         """Whether a release that the search over a package ran fails as the bad end does."""

@@ -204,7 +204,7 @@ def runs_made(answer: Answer) -> str:
 def packages_of(finding: Finding) -> str:
     """Name the packages of a finding with their releases."""
     if finding.is_tied:
-        return f"{' or '.join(map(_named, finding.packages))}, which no run told apart"
+        return f"{' or '.join(map(_named, finding.packages))}: no run could tell which"
     return listed(map(_named, finding.packages))
 
 
@@ -319,7 +319,7 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
         notes.append(f"the {_label(culprit).lower()} is {listed(along)}")
         along = []
     if culprit.finest is not None and culprit.finest.is_tied:
-        notes.append(f"or {listed(along)}, which changed with it: no run told them apart")
+        notes.append(f"or {listed(along)}, which changed with it: no run could tell which")
         along = []
     text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
     if culprit.companions:

@@ -114,7 +114,7 @@ class Finding:
 
     @property
     def is_tied(self) -> bool:
-        """Whether it names packages of which one may have only come along: no run told them apart."""
+        """Whether it names packages of which one may only have come along: no run could tell which."""
         return len(self.packages) > 1 and not self.is_minimal
 
     @property
