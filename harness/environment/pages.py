@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 # requests and pypi_simple load slowly, so they are imported only where a page is fetched.
 
-_DEFAULT_INDEX = "https://pypi.org/simple/"
 _ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
 PAGES_AT_ONCE = 16
 _SILENCE_S = 60.0
@@ -47,7 +46,7 @@ _SILENCE_S = 60.0
 _MARKS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 _COARSE_S = 2.0  # a date of a page counts whole seconds, in which the page may change again
 _CHUNK = 1 << 16
-_LARGEST_PAGE = 256 << 20  # the largest of pypi.org has 40 MB
+_LARGEST_PAGE = 256 << 20  # the largest of the public index has 40 MB
 _LARGEST_FILE = 64 << 30
 # Whoever sends less for longer is as good as silent.
 _SLOWEST, _PATIENCE_S = 2048.0, 30.0  # bytes per second
@@ -121,7 +120,11 @@ def page_state(index_url: str, name: str) -> str:
 
 
 def _address(index_url: str, name: str) -> str:
-    return f"{index_url or _DEFAULT_INDEX}{name}/"
+    if index_url:
+        return f"{index_url}{name}/"
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+    return f"{PYPI_SIMPLE_ENDPOINT}{name}/"
 
 
 def _local_page(url: str) -> str:
