@@ -300,7 +300,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     facts = [
         (__version__, kind.value),
         asdict(evolve(question, notes=(), good=good, bad=bad)),
-        [end.path.read_bytes().hex() for end in ends if end.path is not None],
+        [end.path.read_bytes().hex() for end in ends if end.path is not None and end.commit is None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
         [(name, value) for name, value in uv.environment.items() if name.upper().startswith(("UV_", "PIP_"))],

@@ -13,7 +13,7 @@ from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
 from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
-from harness.model.culprit import Culprit, Finding, Region
+from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
@@ -264,7 +264,8 @@ def _end(answer: Answer, which: str) -> str:
     if named is None:
         return ""
     moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
-    end = End(EndKind(named["kind"]), named["text"], moment)
+    commit = Commit(named["commit"], "", "", "") if "commit" in named else None
+    end = End(EndKind(named["kind"]), named["text"], moment, commit=commit)
     release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 

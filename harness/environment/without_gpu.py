@@ -16,7 +16,6 @@ import platform
 import re
 import struct
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -92,16 +91,13 @@ class CpuBuilds:
         if not requirements or 0 <= time.time() - known.unreachable < _ASK_AGAIN_S:
             return ()
         uv = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_QUICKLY})
-        with tempfile.TemporaryDirectory(prefix="harness-builds-") as folder:
-            options = ("--no-deps", "--torch-backend", BACKEND)
-            try:
-                answer, lock = uv.compile(
-                    requirements.split(), *options, python=self.interpreter.path, folder=Path(folder)
-                )
-            except (NoNetwork, IndexFault):
-                write_record(self._path, evolve(known, unreachable=time.time()))
-                self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
-                return ()
+        options = ("--no-deps", "--torch-backend", BACKEND)
+        try:
+            answer, lock = uv.compile(requirements.split(), *options, python=self.interpreter.path)
+        except (NoNetwork, IndexFault):
+            write_record(self._path, evolve(known, unreachable=time.time()))
+            self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
+            return ()
         pins = read_lock(lock, self.interpreter).pins
         if answer.returncode != 0 or not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()

@@ -14,7 +14,6 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -265,18 +264,15 @@ class Wheels:
         if missing:
             requirements = [f"{pin.name}=={pin.version}" for pin in missing.values()]
             try:
-                with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
-                    answer, lock = self.uv.compile(
-                        requirements, "--no-deps", python=self.interpreter.path, folder=Path(scratch)
-                    )
-                    if answer.returncode != 0:
-                        return " ".join(answer.words.split())
-                    for file in locked_files(lock, self.interpreter):
-                        pin, wheel = missing[file.pin.name], file.pin.wheel
-                        if not pin.digests or file.pin.sha256 in pin.digests:
-                            self._digests.pop(wheel, None)
-                            download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
-                            wheels[pin] = self._wheel(evolve(pin, wheel=wheel))
+                answer, lock = self.uv.compile(requirements, "--no-deps", python=self.interpreter.path)
+                if answer.returncode != 0:
+                    return " ".join(answer.words.split())
+                for file in locked_files(lock, self.interpreter):
+                    pin, wheel = missing[file.pin.name], file.pin.wheel
+                    if not pin.digests or file.pin.sha256 in pin.digests:
+                        self._digests.pop(wheel, None)
+                        download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
+                        wheels[pin] = self._wheel(evolve(pin, wheel=wheel))
             except IndexFault as fault:
                 return fault.message
         for pin, stored in wheels.items():

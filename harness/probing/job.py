@@ -19,7 +19,6 @@ import io
 import json
 import stat
 import tarfile
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -345,9 +344,9 @@ def _archive(folder: Path, trees: Trees) -> SentFolder:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(folder, arcname=".", filter=portable)
     content = gzip.compress(archive.getvalue(), mtime=0)
-    with tempfile.TemporaryDirectory(prefix="harness-sent-") as unpacked:
-        SentFolder("", content).unpack(Path(unpacked))
-        return SentFolder(trees.digest(Path(unpacked)), content)
+    with claimed_folder(trees.workspace.building, "sent-") as unpacked:
+        SentFolder("", content).unpack(unpacked)
+        return SentFolder(trees.digest(unpacked), content)
 
 
 resolve_types(Combination)

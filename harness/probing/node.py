@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.atomic import sha256_of, write_whole
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import PipSettings, read_pip_settings
+from harness.environment.workspace import claimed_folder
 from harness.errors import HarnessError, NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Device
@@ -77,14 +77,13 @@ def worker_prober() -> Prober:
     workspace = Workspace.opened()
     remove_leftovers(workspace)
     settings = read_pip_settings()
-    uv = Uv(settings)
+    uv = Uv(settings, scratch=workspace.scratch)
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
     return Prober(
         store=Store(workspace.root / "results"),  # never written: each job has its own
-        resolver=Resolver(uv, Index(settings, workspace.index), interpreter, builder.builds),
+        resolver=Resolver(Index(settings, workspace.index), builder.builds),
         builder=builder,
-        workspace=workspace,
         gpus=of_one_kind(find_gpus(os.environ)),
     )
 
@@ -131,8 +130,8 @@ def answer(job: ProbeJob, worker: Prober, wheels: Path | None = None) -> Result:
             raise NoWorkers(f"it has no Python {job.lock.python}", hint=_RESTART)
         if interpreter.platform != job.lock.platform:
             raise NoWorkers(f"it is {interpreter.platform}, the lock is for {job.lock.platform}", hint=_RESTART)
-        with tempfile.TemporaryDirectory(prefix="harness-job-") as folder:
-            return _run(job, _prober_for(job, worker, interpreter, Path(folder), wheels))
+        with claimed_folder(worker.workspace.scratch, "job-") as folder:
+            return _run(job, _prober_for(job, worker, interpreter, folder, wheels))
     except HarnessError as error:
         raise known_kind(error) from error
 
@@ -175,8 +174,7 @@ def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder:
     """The prober of a worker with the terms of a job; it stores observations in `folder`."""
     terms, own = job.terms, worker.builder.uv
     backend = {"UV_TORCH_BACKEND": terms.torch_backend} if terms.torch_backend and wheels is None else {}
-    sandbox = _sandbox(job)
-    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, sandbox=sandbox)
+    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, sandbox=_sandbox(job))
     if wheels is not None:
         offline = {**uv.extra_environment, "UV_OFFLINE": "1"}
         uv = evolve(uv, settings=PipSettings(find_links=(str(wheels.absolute()),)), extra_environment=offline)
@@ -186,7 +184,6 @@ def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder:
         builder=Builder(uv, interpreter, worker.workspace),
         terms=terms,
         invoked_from=folder,
-        sandbox=sandbox,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from harness.environment import (
     CannotBuild,
@@ -70,26 +70,37 @@ class Prober:
     """Runs probes with a resolver, a builder and a store.
 
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
-    `reporter` receives notes for the user. Runs happen in `sandbox`, on these `terms`. `memory` delays a run until it
-    fits into memory beside the others. `trees` are the folders that runs are given. `now` is the moment that "today"
-    means.
+    `reporter` receives notes for the user. Runs are made on these `terms`. `memory` delays a run until it fits into
+    memory beside the others. `now` is the moment that "today" means.
     """
 
     store: Store
     resolver: Resolver
     builder: Builder
-    workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     terms: Terms = field(factory=Terms)
     invoked_from: Path = field(factory=Path.cwd)
     reporter: Reporter = SILENT
-    sandbox: Sandbox | None = None
     now: datetime = field(factory=this_second)
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
-    trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _resolved: dict[str, Resolution] = field(factory=dict, init=False, eq=False, repr=False)
     _current: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The harness's own cache."""
+        return self.builder.workspace
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What runs happen in, None without a sandbox."""
+        return self.builder.uv.sandbox
+
+    @property
+    def trees(self) -> Trees:
+        """The folders that runs are given."""
+        return Trees(self.workspace)
 
     def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe, from the store if it is known and if what the index said then is still so.

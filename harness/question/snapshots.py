@@ -27,6 +27,7 @@ from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Scope
 from harness.question.releases import check_ends
 from harness.question.request import End, EndKind, Ends, day_end
+from harness.question.revisions import TrackedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +98,7 @@ def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     if end.is_today and end.moment is not None:
         return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
-    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.described}")
 
 
 @frozen
@@ -127,7 +128,7 @@ class Snapshots:
         if end.path is None:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
+        pins = installed_pins(end.path) if is_python else self._listed(end, end.path)
         snapshot = self._pinned(end, pins)
         installed = set(map(name_of, pins.requirements))
         if is_python and installed.issuperset(map(name_of, self.scope.requirements)):
@@ -137,6 +138,13 @@ class Snapshots:
             note = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
+
+    def _listed(self, end: End, path: Path) -> Pins:
+        """Return what a file lists, as it is now or in its commit."""
+        if end.commit is None:
+            return read_pins(path, self.scope.python)
+        pins = TrackedFile.at(path).pins_in(end.commit, self.scope.python)
+        return evolve(pins, notes=(f"{end.text} is of commit {end.commit.described}", *pins.notes))
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.
@@ -238,18 +246,24 @@ class Snapshots:
         """Make the snapshot of the packages that a file or an environment lists; what has no wheel is built.
 
         A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
-        today. Raises `UserMistake` if it can't be installed.
+        today, or on the day of the file's commit. Raises `UserMistake` if it can't be installed.
         """
         scope = self.scope
         named = {name_of(text) for text in pins.requirements}
         missing = [text for text in scope.requirements if name_of(text) not in named]
         if not pins.is_exact:
             requirements = (*pins.requirements, *missing)
-            resolution = self._resolved(scope.combination(requirements, None))
+            resolution = self._resolved(scope.combination(requirements, end.moment))
             if (chosen := resolution.lock) is None:
-                raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
+                raise UserMistake(f"{end.text} can't be installed: {_in_one_line(resolution)}")
             return Snapshot(
-                end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, notes=pins.notes
+                end=end,
+                scope=scope,
+                lock=chosen,
+                requirements=requirements,
+                way=Way.NEAR,
+                as_of=end.moment,
+                notes=pins.notes,
             )
         # A project under test runs from its folder.
         changed = tuple(text for text in pins.notes if not (scope.repro.project and LOCAL_PROJECT in text))
