@@ -85,8 +85,9 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     ):
         matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)
+        runnable = sessions.runnable(matrix.cells)
         archive.put(Night(matrix.name, start.isoformat()))
-        with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
+        with sessions.lanes(runnable) as lanes:
             night = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent).run()
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))

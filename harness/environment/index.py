@@ -55,7 +55,7 @@ class Index:
             self._undated[name] = any(f.uploaded is None for f in files if f.wheels or f.has_sdist)
             releases = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
             if not releases:
-                raise UnknownProject(project, hint="check its spelling, and the index that pip is configured for")
+                raise UnknownProject(project)
             self._memory[name] = releases
         return self._memory[name]
 

@@ -57,7 +57,8 @@ _NETWORK = re.compile(
     r"too many redirects|invalid peer certificate",
     re.IGNORECASE,
 )
-_OFFLINE = re.compile(r"network (?:connectivity is|was) disabled", re.IGNORECASE)
+_OFFLINE = re.compile(r"network (?:connectivity is|was) disabled|`UV_OFFLINE`[^`]* cannot be used with", re.IGNORECASE)
+_NO_PROJECT = re.compile(r"\bbecause (\S+) was not found in .{1,60} and you require \1(?![\w.-])", re.IGNORECASE)
 _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported `Content-Type`", re.IGNORECASE)
 # The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
@@ -300,11 +301,17 @@ def is_lasting(words: str) -> bool:
     return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
 
 
+def unknown_project(words: str) -> str:
+    """The required project that the resolver did not find on any index, "" if it found all."""
+    missing = _NO_PROJECT.search(words)
+    return missing[1] if missing else ""
+
+
 def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
     _raise_if_full(words)
     if _OFFLINE.search(words):
-        problem = "uv is set to work offline, and its cache lacks what this needs"
+        problem = "uv is set to work offline, and this needs the package index"
         raise NoNetwork(problem, hint="unset UV_OFFLINE, or see `offline` in uv.toml, and run the same command again")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
