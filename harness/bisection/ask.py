@@ -33,9 +33,9 @@ from harness.question.project import Projects
 from harness.question.question import Question, unbounded, usual_depth
 from harness.question.repros import names_meant, required_python, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.records import as_record, read_record
 from harness.redact import everywhere
 from harness.session import Session, at_python, open_session
-from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -27,11 +27,12 @@ from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
 from harness.question.parsing import day
 from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
+from harness.records import as_record, read_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
 from harness.settings import Settings
-from harness.store import Store, as_record, read_record
+from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
