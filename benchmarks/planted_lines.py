@@ -151,7 +151,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
-    prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
+    prober = Prober(store, Resolver(index, builder.builds), builder)
     question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
     begun = time.monotonic()
     forks = _Forks()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
 from harness.model.text import counted
+from harness.records import as_record
 from harness.redact import Private, redacted
 from harness.report.archive import Archive
 from harness.report.page import Page
-from harness.store import as_record
 from harness.watch.state import FOLDER, SCHEMA, Cause, CellState, CellStatus, Night, NightArchive, Past
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from packaging.version import Version
 from harness.matrix import Value
 from harness.matrix.cells import PACKAGES
 from harness.model import Change, Lock, parsed_version
+from harness.records import as_record
 from harness.report.archive import Archive
 from harness.report.phrases import title_of
-from harness.store import as_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
