@@ -35,6 +35,7 @@ from harness.question.repros import names_meant, required_python, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
 from harness.records import as_record, read_record
 from harness.redact import everywhere
+from harness.repository.git import git_output
 from harness.session import Session, at_python, open_session
 
 if TYPE_CHECKING:
@@ -167,6 +168,10 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
         from harness.bisection.evidence import with_evidence
 
         answer = with_evidence(answer, session.prober)
+    if question.root is not None and kind is not QuestionKind.COMMITS:
+        from harness.bisection.evidence import with_introductions
+
+        answer = with_introductions(answer, question.root)
     answer = evolve(answer, effort=evolve(answer.effort, wall_s=time.monotonic() - begun))
     answer = evolve(answer, sentence=sentence_of(answer))
     if files := other_step(session, question):
@@ -267,6 +272,7 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
             *settings.typed,
         ),
         notes=chosen.notes,
+        root=chosen.root,
     )
 
 
@@ -304,6 +310,8 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
         [(name, value) for name, value in uv.environment.items() if name.upper().startswith(("UV_", "PIP_"))],
+        # The commits of the project are what is searched without a good end, and are named beside the culprits.
+        git_output(question.root, "rev-parse", "HEAD") if question.root is not None else "",
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,

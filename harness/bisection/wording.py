@@ -370,6 +370,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     else:
         rows += [row for culprit in culprits for row in _rows_of(culprit)]
     rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    rows += [("Came with", text) for text in dict.fromkeys(map(_introduced, culprits)) if text]
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
@@ -438,6 +439,16 @@ def cause_of(culprit: Culprit) -> str:
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
     return f"{who} changed {where}" if where else who
+
+
+def _introduced(culprit: Culprit) -> str:
+    """Say which commit of the user's repository brought a culprit in; "" if its history does not tell."""
+    introduction = culprit.introduction
+    if introduction is None:
+        return ""
+    if introduction.commit is None:
+        return f"no commit yet: {introduction.file} has {culprit.package} {introduction.version}"
+    return f"{culprit.package}: commit {introduction.commit.described}, in {introduction.file}"
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:

@@ -43,7 +43,7 @@ from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
 Exit codes:
-    0  nothing new broke (always in the first night, which has nothing to compare with)
+    0  nothing new broke; the first night only notes what is bad, since it has nothing to compare with
     1  something broke, or broke again: it has a report, or still waits for its cause
     3  no cell could be judged
   The others are those of every command.

@@ -22,12 +22,12 @@ from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
-from harness.question.lower_bounds import Lifting, existed, lift_bounds
+from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Scope
 from harness.question.releases import check_ends
 from harness.question.request import End, EndKind, Ends, day_end
-from harness.question.revisions import TrackedFile
+from harness.question.revisions import History, TrackedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,10 @@ def end_words(end: End) -> str:
 
 @frozen
 class Snapshots:
-    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases."""
+    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases.
+
+    `root` is the project whose history has older snapshots, None without one.
+    """
 
     scope: Scope
     prober: Probing
@@ -111,6 +114,7 @@ class Snapshots:
     interpreter: Interpreter
     subject: str
     newest: End
+    root: Path | None = None
 
     def of(self, end: End) -> Snapshot:
         """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
@@ -129,7 +133,7 @@ class Snapshots:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else self._listed(end, end.path)
-        snapshot = self._pinned(end, pins)
+        snapshot = self._without_bounds(self._pinned(end, pins))
         installed = set(map(name_of, pins.requirements))
         if is_python and installed.issuperset(map(name_of, self.scope.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
@@ -144,7 +148,9 @@ class Snapshots:
         if end.commit is None:
             return read_pins(path, self.scope.python)
         pins = TrackedFile.at(path).pins_in(end.commit, self.scope.python)
-        return evolve(pins, notes=(f"{end.text} is of commit {end.commit.described}", *pins.notes))
+        is_hash = end.text.endswith(end.commit.short)
+        which = f"is of {end.day}" if is_hash else f"is of commit {end.commit.short}, {end.day}"
+        return evolve(pins, notes=(f"{end.text} {which}", *pins.notes))
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.
@@ -158,6 +164,11 @@ class Snapshots:
         if good is None:
             return None, snapshot
         return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
+
+    def history(self) -> History | None:
+        """Return what the project's repository says about the packages of earlier days, None if it says nothing."""
+        names = set(map(name_of, self.scope.requirements))
+        return History.of(self.root, names, self.scope.python) if self.root is not None else None
 
     def building_only(self, names: Collection[str]) -> Snapshots:
         """Snapshots for days that the user did not name: only what another end had to build is worth a build."""
@@ -283,6 +294,11 @@ class Snapshots:
             notes += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
         return Snapshot(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, notes=notes, changed=changed)
+
+    def _without_bounds(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot of a file or an environment with what the project requires now and that has older."""
+        lifting = newer_bounds(self.scope.requirements, self.scope.repro.dependencies, snapshot.end, snapshot.lock)
+        return evolve(snapshot, lifted=lifting.lifted, notes=(*snapshot.notes, *lifting.notes))
 
     def at_release(self, end: End, other: Snapshot) -> Snapshot:
         """Put the subject of another end's snapshot at a release. Raises `UserMistake` and `UnknownRelease`."""

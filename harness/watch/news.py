@@ -88,8 +88,7 @@ def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
     statuses = {cell.standing for cell in night.cells}
     if night.matrix not in past.last:
-        compared = bool(changed_causes(night, past)) or CellStatus.TURNED in statuses
-        lead = "first night; " if compared else "first night, so there is nothing to compare with; "
+        lead = "first night, so there is nothing to compare with; "
         if CellStatus.BEFORE in statuses:
             lead += "cells that are already bad get no report; "
     else:
