@@ -90,7 +90,7 @@ class StepsBack:
         `before` are known to show the bug. Before the first that has no solution, or that fails with another error,
         also some in the gap.
         """
-        numbers = [first * 2**step for step in range(last.bit_length())]
+        numbers = [first * 2**step for step in range(last.bit_length() + 1)]
         for number in dict.fromkeys(min(number, last) for number in numbers if number > before and last):
             if (named := of(number)) is None:
                 yield from self._in_the_gap(of, before, number)
