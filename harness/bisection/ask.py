@@ -24,7 +24,7 @@ from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.lock import AsOf
-from harness.model.requirements import required_name
+from harness.model.requirements import merged_requirements, required_name, unbounded
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -32,9 +32,10 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded, usual_depth
+from harness.question.question import Question, usual_depth
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.question.single import shared_combination
 from harness.redact import everywhere
 from harness.session import Session, at_python, open_session
 from harness.store import as_record, read_record
@@ -151,18 +152,18 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
         match kind:
             case QuestionKind.COMMITS:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.commits import commit_line
+                from harness.bisection.commits import commit_question
 
-                answer = answer_line(session, question, commit_line)
+                answer = answer_line(session, question, commit_question)
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import answer_packages
 
                 answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.releases import release_line
+                from harness.bisection.releases import release_question
 
-                answer = answer_line(session, question, release_line)
+                answer = answer_line(session, question, release_question)
     if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:
@@ -198,7 +199,9 @@ def _without_limits(session: Session, question: Question, answer: Answer, limits
     session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
     names = tuple(unbounded(text) for text in limits)
     typed = (*question.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
-    free = evolve(question, with_=(*question.with_, *names), typed=typed)
+    shared = question.combination
+    shared = evolve(shared, requirements=merged_requirements(shared.requirements, names))
+    free = evolve(question, combination=shared, typed=typed)
 
     def again() -> Answer:
         return _searched(session, free, QuestionKind.PACKAGES)[0]
@@ -246,29 +249,27 @@ def looked_up(
 def question_of(session: Session, request: Request, kind: QuestionKind, ends: Ends | None) -> Question:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, request, ends)
-    settings = session.settings
+    settings, subject = session.settings, normalized_name(request.subject or "")
     good, bad = (ends.good, ends.bad) if ends is not None else (request.good, request.bad)
     repro, policy = chosen.repro, request.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
     return Question(
-        request.subject or "",
+        subject,
         repro,
+        shared_combination(session, repro, chosen.with_, subject, is_set=kind is QuestionKind.PACKAGES),
         good=good,
         bad=bad,
         depth=_depth(request, kind),
         policy=policy,
-        with_=chosen.with_,
-        hold=settings.hold,
         as_of=settings.as_of,
-        from_source=settings.buildable,
         typed=(
             *typed_words(request.repro, request.run, settings.params),
             *request.project.typed,
             *settings.typed,
         ),
-        notes=chosen.notes,
+        notes=(*chosen.notes, session.device_for(repro)[1]),
     )
 
 
@@ -344,7 +345,7 @@ def names_meant(question: Question) -> Iterator[None]:
         yield
     except UnknownProject as error:
         unknown = normalized_name(error.project)
-        required = (*question.repro.dependencies, *question.with_)
+        required = (*question.repro.dependencies, *question.combination.requirements)
         close = similar_package(unknown, (text for text in required if required_name(text) != unknown))
         if close in (None, unknown):
             raise

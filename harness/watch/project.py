@@ -160,8 +160,8 @@ class ProjectWatch:
     def _newest_run(self) -> Observation:
         """Run the tests with the newest packages; a bisection that follows finds this run in the store."""
         session, repro = self.session, self.question.repro
-        snapshots, why = snapshots_of(session, self.question)
-        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.notes, why)))
+        snapshots = snapshots_of(session, self.question)
+        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", self.question.notes))
         return session.prober.execute(session.prober.prepare(snapshots.of(self.newest).itself()))
 
     def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
