@@ -150,7 +150,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
-    prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
+    prober = Prober(store, Resolver(index, builder.builds), builder)
     begun = time.monotonic()
     forks = _Forks()
     one_lane = Settings(results=store.root, device="cpu", lanes=1)

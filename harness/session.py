@@ -123,7 +123,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter, workspace)
     backend = _torch_backend(settings)
-    uv = Uv(pip, extra_environment=backend, sandbox=sandbox)
+    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
@@ -140,9 +140,8 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     )
     prober = Prober(
         store=store,
-        resolver=Resolver(uv, index, interpreter, builder.builds),
+        resolver=Resolver(index, builder.builds),
         builder=builder,
-        workspace=workspace,
         gpus=of_one_kind(gpus),
         terms=Terms(
             capability=settings.capability,
@@ -154,7 +153,6 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         ),
         invoked_from=Path.cwd(),
         reporter=reporter,
-        sandbox=sandbox,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 
@@ -164,7 +162,7 @@ def at_python(session: Session, python: str) -> Session:
     local = session.local
     interpreter = find_interpreter(python, local.builder.uv)
     builder = evolve(local.builder, interpreter=interpreter)
-    prober = evolve(local, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
+    prober = evolve(local, resolver=Resolver(session.index, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 

@@ -10,7 +10,6 @@ from packaging.version import Version
 
 from harness.arguments import check_between, with_types
 from harness.bisection.answer import Effort, QuestionRecord
-from harness.bisection.ask import names_meant
 from harness.bisection.history import History, ReleaseRow, RowState
 from harness.errors import UserMistake
 from harness.events import Judged, Progress, Reporter, SearchBegan
@@ -23,6 +22,7 @@ from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import ReleaseLine, check_ends, line_between, notes_on_packages
+from harness.question.repros import names_meant
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
 
@@ -90,7 +90,7 @@ _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_B
 
 def ask(session: Session, question: Question, wanted: HistoryRange = HistoryRange()) -> History:
     """Scan the releases of a question's subject. Raises the same errors as `harness.bisection.ask.ask`."""
-    with names_meant(question):
+    with names_meant(question.combination.requirements):
         line, stride = history_line(question, wanted, index=session.index, interpreter=session.interpreter)
     with session.lanes(question.combination.device, question.repro) as lanes:
         return scanned(line, stride, session.prober, lanes, session.reporter)

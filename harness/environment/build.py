@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import threading
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -426,8 +425,8 @@ class _Installation:
                 built[pin.name] = wheel
         wheels = [built[pin.name].pin if pin.name in built else pin for pin in pins]
         lock = Lock(python="", platform="", pins=wheels)
-        with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
-            requirements = Path(folder, "requirements.txt")
+        with claimed_folder(uv.scratch, "install-") as folder:
+            requirements = folder / "requirements.txt"
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
             install = [
                 *("--quiet", "pip", "install", "--no-deps", "--only-binary", ":all:"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from harness.environment import (
     CannotBuild,
@@ -22,7 +22,8 @@ from harness.environment import (
 from harness.environment.dates import this_second
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
-from harness.errors import MissingProgram, NoNetwork
+from harness.environment.uv import unknown_project
+from harness.errors import MissingProgram, NoNetwork, UnknownProject, UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, name_of, normalized_name, parsed_version
 from harness.model.repro import MAKE
@@ -69,29 +70,43 @@ class Prober:
     """Runs probes with a resolver, a builder and a store.
 
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
-    `reporter` receives notes for the user. Runs happen in `sandbox`, on these `terms`. `memory` delays a run until it
-    fits into memory beside the others. `trees` are the folders that runs are given. `now` is the moment that "today"
-    means.
+    `reporter` receives notes for the user. Runs are made on these `terms`. `memory` delays a run until it fits into
+    memory beside the others. `now` is the moment that "today" means.
     """
 
     store: Store
     resolver: Resolver
     builder: Builder
-    workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     terms: Terms = field(factory=Terms)
     invoked_from: Path = field(factory=Path.cwd)
     reporter: Reporter = SILENT
-    sandbox: Sandbox | None = None
     now: datetime = field(factory=this_second)
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
-    trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _resolved: dict[str, Resolution] = field(factory=dict, init=False, eq=False, repr=False)
     _current: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
+    @property
+    def workspace(self) -> Workspace:
+        """The harness's own cache."""
+        return self.builder.workspace
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What runs happen in, None without a sandbox."""
+        return self.builder.uv.sandbox
+
+    @property
+    def trees(self) -> Trees:
+        """The folders that runs are given."""
+        return Trees(self.workspace)
+
     def resolve(self, probe: Probe) -> Resolution:
-        """Return the lock of a probe, from the store if it is known and if what the index said then is still so."""
+        """Return the lock of a probe, from the store if it is known and if what the index said then is still so.
+
+        Raises `UnknownProject` if no index has a project that it requires itself.
+        """
         combination = probe.combination
         key = self._resolution_key(combination)
         if (known := self._resolution(key, combination)) is not None:
@@ -99,6 +114,8 @@ class Prober:
         index, names = self.resolver.index, set(map(name_of, (*combination.requirements, *combination.holds)))
         is_today, is_first = self._is_today(combination), not index.has_state(names)
         resolution = self.resolver.resolve(combination, probe.near, refresh=is_today and is_first)
+        if resolution.lock is None and (unknown := unknown_project(resolution.words)):
+            raise UnknownProject(unknown)
         if is_today:
             resolution = evolve(resolution, pages=self._pages(combination, resolution.lock))
         self._resolved[key] = resolution
@@ -161,7 +178,8 @@ class Prober:
     def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
 
-        Without `builds` there is no environment, because the probe runs on another machine.
+        Without `builds` there is no environment, because the probe runs on another machine. Raises `UserMistake` if
+        nothing is known of it and it needs a GPU where there is none, and `UnknownProject`.
         """
         begun = time.monotonic()
         if probe.inside is not None:
@@ -220,16 +238,20 @@ class Prober:
         """What prevents a run with a lock, and why; None if nothing that is known before."""
         if flaws := [tree.flaw for tree in probe.repro.given if tree.flaw]:
             return Outcome.NOT_MADE, "; ".join(flaws)
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            return Outcome.NO_DEVICE, why
+        self._check_device(probe)
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
             return Outcome.UNINSTALLABLE, flaw
         return None
+
+    def _check_device(self, probe: Probe) -> None:
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            raise UserMistake(why, hint="--device emulated runs it with the stand-in for CUDA")
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
+        self._check_device(probe)
         # Its Python may be a copy, not a link to where the standard library is.
         environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
         return Prepared(probe, self.key(probe, lock), environment=environment)

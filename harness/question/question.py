@@ -10,6 +10,8 @@ from harness.model.culprit import Level
 from harness.question.request import End, Policy, release_end
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.model import Combination, Repro
 
 
@@ -26,7 +28,7 @@ class Question:
     lock file, an environment, a commit or a Python; None for one that the repro's bounds give or the search has to
     find. A text is a release. `depth` is how deep to go; `as_of` is "era", "none" or an ISO date. `typed` are the words
     that name the repro and the settings, quoted for a shell; `notes` are sentences about choices already made for the
-    user.
+    user. `root` is the project in whose copies it runs.
     """
 
     subject: str
@@ -39,6 +41,7 @@ class Question:
     as_of: str | None = None
     typed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    root: Path | None = None
 
     @property
     def command(self) -> str:

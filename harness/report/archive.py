@@ -17,7 +17,7 @@ from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
 from harness.model.signature import given_parts
-from harness.store import as_record, read_record
+from harness.records import as_record, read_record
 
 if TYPE_CHECKING:
     from harness.store import Store
