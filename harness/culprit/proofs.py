@@ -23,7 +23,7 @@ from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import SearchedLine
-from harness.probing.probe import Probing
+from harness.probing.probe import Around, Probing
 from harness.probing.warm import is_warm
 from harness.question.question import Question
 from harness.search import Grid, Trial
@@ -39,7 +39,7 @@ class Claim:
 
 
 @frozen
-class Unseen:
+class Unseen(Around):
     """A prober that never returns a seen run: it repeats a probe whose key is in `used`."""
 
     prober: Probing
@@ -52,10 +52,6 @@ class Unseen:
             probe = next_attempt(probe)
             prepared = self.prober.prepare(probe)
         return prepared
-
-    def execute(self, prepared: Prepared) -> Observation:
-        """Run it with the wrapped prober."""
-        return self.prober.execute(prepared)
 
 
 @define

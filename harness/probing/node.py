@@ -39,6 +39,7 @@ from harness.probing.job import (
     write_problem,
 )
 from harness.probing.prober import Prober
+from harness.probing.resolutions import Resolutions
 from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
@@ -82,9 +83,10 @@ def worker_prober() -> Prober:
     uv = Uv(settings, scratch=workspace.scratch)
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
+    store = Store(workspace.root / "results")  # never written: each job has its own
     return Prober(
-        store=Store(workspace.root / "results"),  # never written: each job has its own
-        resolver=Resolver(Index(settings, workspace.index), builder.builds),
+        store=store,
+        resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,
         gpus=of_one_kind(find_gpus(os.environ)),
     )

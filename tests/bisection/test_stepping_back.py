@@ -33,6 +33,10 @@ class FewDays:
         self.since, self.python = since, python
         self.asked = []
 
+    def history(self):
+        """The project has no repository."""
+        return
+
     def of(self, end):
         """Make the snapshot of a day."""
         self.asked.append(end.text)
