@@ -43,13 +43,8 @@ from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Works
 from harness.events import Event, Judged, Note
 from harness.model import Verdict
 from harness.probing import Prober
-<<<<<<< HEAD
-from harness.question.request import Request
-=======
 from harness.probing.resolutions import Resolutions
-from harness.question.question import Question
-from harness.question.repros import find_repro
->>>>>>> main
+from harness.question.request import Request
 from harness.session import Session
 from harness.settings import Settings
 from harness.store import Store
@@ -156,12 +151,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
-<<<<<<< HEAD
-    prober = Prober(store, Resolver(index, builder.builds), builder)
-=======
     prober = Prober(store, Resolutions(store, Resolver(index, builder.builds)), builder)
-    question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
->>>>>>> main
     begun = time.monotonic()
     forks = _Forks()
     one_lane = Settings(results=store.root, device="cpu", lanes=1)

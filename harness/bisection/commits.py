@@ -31,7 +31,7 @@ from harness.culprit.commit import (
 )
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
-from harness.environment import Environment
+from harness.environment import CannotBuild
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
@@ -186,8 +186,11 @@ def _own_repository(session: Session, question: Question) -> str:
         only_named=True,
     )
     lock = session.local.resolve(Probe(question.repro, combination)).lock
-    built = session.local.builder.build(lock) if lock is not None else None
-    if not isinstance(built, Environment):
+    try:
+        built = session.local.builder.build(lock) if lock is not None else None
+    except CannotBuild:
+        built = None
+    if built is None:
         return ""
     return repository_of(PackageFiles.of(built, [question.subject]))
 
@@ -235,9 +238,10 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf) -> C
     subject, find_fix = question.subject, question.policy.find_fix
     combination = _combination(question, day, span, span.newer)
     lock = _lock(session, question.repro, combination)
-    built = session.local.builder.build(lock)
-    if not isinstance(built, Environment):
-        raise UserMistake(f"the environment of {subject} can't be installed: {built.words}")
+    try:
+        built = session.local.builder.build(lock)
+    except CannotBuild as why:
+        raise UserMistake(f"the environment of {subject} can't be installed: {why}") from why
     files = PackageFiles.of(built, [subject])
     builds = builds_of(trials, subject)
     if is_compiled(files) and builds is None:

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.environment import Environment, Index
+from harness.environment import CannotBuild, Environment, Index
 from harness.events import SILENT, Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Combination,
@@ -184,9 +184,10 @@ class Trials:
 
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
-        builder = self.prober.builder
-        built = builder.build(side.lock, recent=True)
-        return built if isinstance(built, Environment) else None
+        try:
+            return self.prober.builder.build(side.lock, recent=True)
+        except CannotBuild:
+            return None
 
     def traced(self, sides: Sides, files: Iterable[str]) -> tuple[Observation, ...]:
         """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,6 @@ from attrs import evolve, field, frozen
 from harness.environment import (
     CannotBuild,
     Environment,
-    Uninstallable,
     find_interpreter,
     flaw_of,
     foreign_lock,
@@ -161,9 +161,10 @@ class Prober:
         if not builds:
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
-        built = self.builder.build(lock, recent=True)
-        if isinstance(built, Uninstallable):
-            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
+        try:
+            built = self.builder.build(lock, recent=True)
+        except CannotBuild as why:
+            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, str(why), lock, begun)
             return Prepared(probe, key, observation=failed)
         return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
 
@@ -346,8 +347,8 @@ class Prober:
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
-            built = self.builder.build(lock, recent=True)
-            if isinstance(built, Environment):
+            with contextlib.suppress(CannotBuild):
+                built = self.builder.build(lock, recent=True)
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built)
         return read_imports(file)
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.environment import Environment, watched_environment
+from harness.environment import CannotBuild, watched_environment
 from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import module_of, site_packages
 from harness.events import Judged, Note, Reporter, Started
@@ -98,8 +98,11 @@ class WarmEnvironment:
         if lock is None or base.repro.argv or base.combination.device is Device.CUDA:
             raise CannotFork("only scripts that run on the CPU are forked")
         graph = prober.imports(base, lock)
-        built = prober.builder.build(lock)  # compared, because its files are read below
-        if graph is None or not isinstance(built, Environment) or built.folder is None:
+        try:
+            built = prober.builder.build(lock)  # compared, because its files are read below
+        except CannotBuild as why:
+            raise CannotFork(f"the environment can't be built: {why}") from why
+        if graph is None or built.folder is None:
             raise CannotFork("what the repro imports is not known")
         paths = sorted(set(files))
         original = site_packages(built.folder)
