@@ -14,7 +14,7 @@ from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail
 from harness.report.page import ChartPoint, Page, range_cell
-from harness.report.phrases import question_facts
+from harness.report.phrases import question_facts, recognised_by
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
     near = plan.releases[plan.bad if plan.bad is not None else -1].version
     tried = ("Releases", f"{judged} of {history.tried} were run or known before")
     return question_facts(
-        history.asked, history.signature, tried, machine={}, platform=history.platform, near=str(near)
+        history.asked, recognised_by(history.signature), tried, machine={}, platform=history.platform, near=str(near)
     )
 
 
