@@ -43,6 +43,7 @@ from harness.events import Event, Judged, Note
 from harness.model import Verdict
 from harness.model.culprit import Level
 from harness.probing import Prober
+from harness.probing.resolutions import Resolutions
 from harness.question.question import Question
 from harness.question.repros import find_repro
 from harness.session import Session
@@ -151,7 +152,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
-    prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
+    prober = Prober(store, Resolutions(store, Resolver(index, builder.builds)), builder)
     question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
     begun = time.monotonic()
     forks = _Forks()

@@ -31,7 +31,7 @@ from harness.culprit.commit import (
 )
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
-from harness.environment import Environment
+from harness.environment import CannotBuild
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
@@ -193,8 +193,11 @@ def _own_repository(session: Session, question: Question) -> str:
         only_named=True,
     )
     lock = session.local.resolve(Probe(question.repro, combination)).lock
-    built = session.local.builder.build(lock) if lock is not None else None
-    if not isinstance(built, Environment):
+    try:
+        built = session.local.builder.build(lock) if lock is not None else None
+    except CannotBuild:
+        built = None
+    if built is None:
         return ""
     return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
 
@@ -241,9 +244,10 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
     scope, repository = trials.scope, span.repository
     combination = _combination(scope, day, span, question, span.newer)
     lock = _lock(session, scope, combination)
-    built = session.local.builder.build(lock)
-    if not isinstance(built, Environment):
-        raise UserMistake(f"the environment of {scope.subject} can't be installed: {built.words}")
+    try:
+        built = session.local.builder.build(lock)
+    except CannotBuild as why:
+        raise UserMistake(f"the environment of {scope.subject} can't be installed: {why}") from why
     files = PackageFiles.of(built, [scope.subject])
     builds = builds_of(trials, scope.subject)
     if is_compiled(files) and builds is None:

@@ -90,7 +90,7 @@ def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
     scope = scope_of(question, session.interpreter.version, device, subject)
     scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of, session.now)
-    return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
+    return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest, question.root), why
 
 
 @define

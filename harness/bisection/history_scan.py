@@ -10,7 +10,6 @@ from packaging.version import Version
 
 from harness.arguments import check_between, with_types
 from harness.bisection.answer import Effort
-from harness.bisection.ask import names_meant
 from harness.bisection.history import History, ReleaseRow, RowState
 from harness.bisection.releases import record_of
 from harness.errors import UserMistake
@@ -24,6 +23,7 @@ from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import Plan, check_ends, fill_plan, notes_on_packages
+from harness.question.repros import names_meant
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
 
@@ -93,7 +93,7 @@ _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_B
 def ask(session: Session, question: Question, wanted: HistoryRange = HistoryRange()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
     device, why = session.device_for(question.repro)
-    with names_meant(question):
+    with names_meant((*question.repro.dependencies, *question.with_)):
         plan = make_history_plan(question, wanted, index=session.index, interpreter=session.interpreter, device=device)
     plan = evolve(plan, choices=(*plan.choices, why))
     with session.lanes(device, question.repro) as lanes:

@@ -13,7 +13,7 @@ from harness.bisection.answer import Answer, Comparison, Failure, Status
 from harness.bisection.failures import failing_of
 from harness.model import Change, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
-from harness.model.culprit import Culprit, Finding, Region
+from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
@@ -303,7 +303,8 @@ def _end(answer: Answer, which: str) -> str:
     if named is None:
         return ""
     moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
-    end = End(EndKind(named["kind"]), named["text"], moment)
+    commit = Commit(named["commit"], "", "", "") if "commit" in named else None
+    end = End(EndKind(named["kind"]), named["text"], moment, commit=commit)
     release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
@@ -408,6 +409,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     else:
         rows += [row for culprit in culprits for row in _rows_of(culprit)]
     rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    rows += [("Came with", text) for text in dict.fromkeys(map(_introduced, culprits)) if text]
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
@@ -481,6 +483,16 @@ def cause_of(culprit: Culprit) -> str:
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
     return f"{who} changed {where}" if where else who
+
+
+def _introduced(culprit: Culprit) -> str:
+    """Say which commit of the user's repository brought a culprit in; "" if its history does not tell."""
+    introduction = culprit.introduction
+    if introduction is None:
+        return ""
+    if introduction.commit is None:
+        return f"no commit yet: {introduction.file} has {culprit.package} {introduction.version}"
+    return f"{culprit.package}: commit {introduction.commit.described}, in {introduction.file}"
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:

@@ -56,7 +56,7 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         yield "set-up", False, f"{error.message}. {error.hint}"
         return
     yield "python", True, f"{session.interpreter.version} at {session.interpreter.path}"
-    answer = session.local.resolver.uv.call("--version", cwd=Path.cwd())
+    answer = session.local.builder.uv.call("--version", cwd=Path.cwd())
     yield "uv", answer.returncode == 0, answer.words
     try:
         releases = session.index.releases(_PROJECT_TO_ASK_FOR)

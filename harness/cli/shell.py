@@ -18,7 +18,7 @@ import click
 from attrs import evolve, frozen
 
 from harness.cli.options import settings_options
-from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
+from harness.environment import Builder, CannotBuild, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.question.project import Project, Projects, find_project
@@ -137,11 +137,8 @@ def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
 @contextlib.contextmanager
 def _environment(builder: Builder, lock: Lock) -> Iterator[tuple[Path, Path]]:
     """A copy of the environment of a lock that shares no file, built again if it is gone, and a folder to work in."""
-    built = builder.build(lock)
-    if isinstance(built, Uninstallable):
-        raise UserMistake(f"the packages of this run can't be installed any more: {built.words}")
     try:
-        with watched_environment(builder, built, apart=True) as place:
+        with watched_environment(builder, builder.build(lock), apart=True) as place:
             yield place.environment.python, place.scratch
     except CannotBuild as error:
         raise UserMistake(f"the packages of this run can't be installed any more: {error}") from error

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.environment import Environment, Index
+from harness.environment import CannotBuild, Environment, Index
 from harness.events import SILENT, Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Combination,
@@ -23,7 +23,7 @@ from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import SearchedLine
-from harness.probing.probe import Probing
+from harness.probing.probe import Around, Probing
 from harness.probing.warm import is_warm
 from harness.question.question import Scope
 from harness.search import Grid, Trial
@@ -39,7 +39,7 @@ class Claim:
 
 
 @frozen
-class Unseen:
+class Unseen(Around):
     """A prober that never returns a seen run: it repeats a probe whose key is in `used`."""
 
     prober: Probing
@@ -52,10 +52,6 @@ class Unseen:
             probe = next_attempt(probe)
             prepared = self.prober.prepare(probe)
         return prepared
-
-    def execute(self, prepared: Prepared) -> Observation:
-        """Run it with the wrapped prober."""
-        return self.prober.execute(prepared)
 
 
 @define
@@ -188,9 +184,10 @@ class Trials:
 
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
-        builder = self.prober.builder
-        built = builder.build(side.lock, recent=True)
-        return built if isinstance(built, Environment) else None
+        try:
+            return self.prober.builder.build(side.lock, recent=True)
+        except CannotBuild:
+            return None
 
     def traced(self, sides: Sides, files: Iterable[str]) -> tuple[Observation, ...]:
         """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""

@@ -19,9 +19,9 @@ import platformdirs
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.record import read_record, write_record
 from harness.errors import NoSpace, UserMistake
 from harness.model import Lock
+from harness.records import read_record, write_record
 from harness.run.launch import remove_tree
 from harness.run.locks import Busy, acquire
 

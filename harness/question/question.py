@@ -15,6 +15,7 @@ from harness.question.request import End, Policy, release_end
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
+    from pathlib import Path
 
     Versions = Mapping[str, str | None]
 
@@ -32,6 +33,7 @@ class Question:
     `depth` is how deep to go. `with_` and `hold` are requirements; `as_of` is "era",
     "none" or an ISO date. `from_source` names projects that may be built from source. `typed` are the words that name
     the repro and the settings, quoted for a shell; `notes` are sentences about choices already made for the user.
+    `root` is the project in whose copies it runs.
     """
 
     subject: str
@@ -46,6 +48,7 @@ class Question:
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    root: Path | None = None
 
     @property
     def command(self) -> str:

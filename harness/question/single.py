@@ -21,7 +21,7 @@ from harness.probing.made import supplied
 from harness.question.commands import with_folders
 from harness.question.project import Project, Projects, find_project
 from harness.question.releases import holds_of, notes_on_holds, subject_of
-from harness.question.repros import chosen_repro, digest_of, find_repro
+from harness.question.repros import chosen_repro, digest_of, find_repro, names_meant
 from harness.search import ByNumber, Grid
 from harness.session import at_python
 
@@ -79,7 +79,13 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     for sentence in notes_on_holds(holds, settings.hold):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
-    probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
+    with names_meant((*repro.dependencies, *settings.with_)):
+        probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
+        return _prepared(session, probe, fresh=fresh)
+
+
+def _prepared(session: Session, probe: Probe, *, fresh: bool) -> Prepared:
+    settings = session.settings
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")

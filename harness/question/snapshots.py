@@ -22,11 +22,12 @@ from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
-from harness.question.lower_bounds import Lifting, existed, lift_bounds
+from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Scope
 from harness.question.releases import check_ends
 from harness.question.request import End, EndKind, Ends, day_end
+from harness.question.revisions import History, TrackedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,12 +98,15 @@ def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     if end.is_today and end.moment is not None:
         return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
-    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.described}")
 
 
 @frozen
 class Snapshots:
-    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases."""
+    """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases.
+
+    `root` is the project whose history has older snapshots, None without one.
+    """
 
     scope: Scope
     prober: Probing
@@ -110,6 +114,7 @@ class Snapshots:
     interpreter: Interpreter
     subject: str
     newest: End
+    root: Path | None = None
 
     def of(self, end: End) -> Snapshot:
         """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
@@ -127,8 +132,8 @@ class Snapshots:
         if end.path is None:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
-        snapshot = self._pinned(end, pins)
+        pins = installed_pins(end.path) if is_python else self._listed(end, end.path)
+        snapshot = self._without_bounds(self._pinned(end, pins))
         installed = set(map(name_of, pins.requirements))
         if is_python and installed.issuperset(map(name_of, self.scope.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
@@ -137,6 +142,15 @@ class Snapshots:
             note = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
+
+    def _listed(self, end: End, path: Path) -> Pins:
+        """Return what a file lists, as it is now or in its commit."""
+        if end.commit is None:
+            return read_pins(path, self.scope.python)
+        pins = TrackedFile.at(path).pins_in(end.commit, self.scope.python)
+        is_hash = end.text.endswith(end.commit.short)
+        which = f"is of {end.day}" if is_hash else f"is of commit {end.commit.short}, {end.day}"
+        return evolve(pins, notes=(f"{end.text} {which}", *pins.notes))
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.
@@ -150,6 +164,11 @@ class Snapshots:
         if good is None:
             return None, snapshot
         return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
+
+    def history(self) -> History | None:
+        """Return what the project's repository says about the packages of earlier days, None if it says nothing."""
+        names = set(map(name_of, self.scope.requirements))
+        return History.of(self.root, names, self.scope.python) if self.root is not None else None
 
     def building_only(self, names: Collection[str]) -> Snapshots:
         """Snapshots for days that the user did not name: only what another end had to build is worth a build."""
@@ -238,18 +257,24 @@ class Snapshots:
         """Make the snapshot of the packages that a file or an environment lists; what has no wheel is built.
 
         A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
-        today. Raises `UserMistake` if it can't be installed.
+        today, or on the day of the file's commit. Raises `UserMistake` if it can't be installed.
         """
         scope = self.scope
         named = {name_of(text) for text in pins.requirements}
         missing = [text for text in scope.requirements if name_of(text) not in named]
         if not pins.is_exact:
             requirements = (*pins.requirements, *missing)
-            resolution = self._resolved(scope.combination(requirements, None))
+            resolution = self._resolved(scope.combination(requirements, end.moment))
             if (chosen := resolution.lock) is None:
-                raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
+                raise UserMistake(f"{end.text} can't be installed: {_in_one_line(resolution)}")
             return Snapshot(
-                end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, notes=pins.notes
+                end=end,
+                scope=scope,
+                lock=chosen,
+                requirements=requirements,
+                way=Way.NEAR,
+                as_of=end.moment,
+                notes=pins.notes,
             )
         # A project under test runs from its folder.
         changed = tuple(text for text in pins.notes if not (scope.repro.project and LOCAL_PROJECT in text))
@@ -269,6 +294,11 @@ class Snapshots:
             notes += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
         return Snapshot(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, notes=notes, changed=changed)
+
+    def _without_bounds(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot of a file or an environment with what the project requires now and that has older."""
+        lifting = newer_bounds(self.scope.requirements, self.scope.repro.dependencies, snapshot.end, snapshot.lock)
+        return evolve(snapshot, lifted=lifting.lifted, notes=(*snapshot.notes, *lifting.notes))
 
     def at_release(self, end: End, other: Snapshot) -> Snapshot:
         """Put the subject of another end's snapshot at a release. Raises `UserMistake` and `UnknownRelease`."""

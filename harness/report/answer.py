@@ -16,9 +16,10 @@ from harness.bisection.wording import parts_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Observation, Repro, Verdict, normalized_name
+from harness.model.culprit import Culprit
 from harness.model.release import version_order
 from harness.model.text import counted
-from harness.redact import Private, redacted
+from harness.redact import Private, everywhere, redacted
 from harness.report.archive import Archive, StoredAnswer, stored_answer
 from harness.report.commands import exact_command, lock_text, required_names, side_command
 from harness.report.excerpts import tail, trimmed_traceback
@@ -77,7 +78,9 @@ def write_reports(store: Store, stored: StoredAnswer) -> tuple[Path, ...]:
 
 def page_of(store: Store, stored: StoredAnswer) -> Page:
     """The report of a stored answer, with the logs in this store and without private data."""
-    answer = stored.answer
+    # The history of the user's own project is nobody else's business.
+    answer = everywhere(stored.answer, Culprit, lambda culprit: evolve(culprit, introduction=None))
+    stored = evolve(stored, answer=answer)
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     sides = [side for part in parts_of(answer) for side in part.sides]
     return report_page(

@@ -19,7 +19,7 @@ from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
 from harness.model.signature import given_parts
 from harness.model.text import listed
-from harness.store import as_record, read_record
+from harness.records import as_record, read_record
 
 if TYPE_CHECKING:
     from harness.store import Store

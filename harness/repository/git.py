@@ -202,6 +202,21 @@ class Repository:
             answer.readline()
         return contents
 
+    def file(self, sha: str, path: str) -> bytes | None:
+        """Return the content of a file of a commit, None if it has none with this path (with slashes, from the top)."""
+        words = self._checked([f"{sha}:{path}"])[0] if "\n" not in path else []
+        return self.contents(words[:1])[words[0]] if words[1:2] == ["blob"] else None
+
+    def last_before(self, moment: datetime) -> Commit | None:
+        """Return the last commit of the checked-out branch before a moment, None if its history is younger."""
+        found = self.lines("rev-list", "-1", "--first-parent", f"--before={moment.isoformat()}", "HEAD", "--")
+        return self.describe(found[0]) if found else None
+
+    def changing(self, *paths: str) -> tuple[str, ...]:
+        """The commits of the checked-out branch that changed one of these files, the newest first."""
+        only = (f":(top,literal){path}" for path in paths)
+        return tuple(self.lines("rev-list", "--first-parent", "HEAD", "--", *only))
+
     def existing(self, blobs: Iterable[str]) -> frozenset[str]:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")

@@ -18,7 +18,7 @@ from harness.model import Change, Device, Lock, Observation, Outcome, Pin, Repro
 from harness.model.culprit import Evidence
 from harness.question.question import Question
 from harness.question.request import parse_end
-from harness.store import as_record, read_record
+from harness.records import as_record, read_record
 from harness.watch.project import (
     FILE,
     SCHEMA,
