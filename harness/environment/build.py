@@ -31,9 +31,7 @@ from harness.environment.workspace import (
     Location,
     Workspace,
     check_ours,
-    claimed_folder,
     held_lock,
-    remove_abandoned,
     site_packages,
     write_mark,
 )
@@ -41,7 +39,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import Note
 from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
-from harness.run.locks import Busy, Hold, acquire
+from harness.run.locks import Busy, Hold, acquire, claimed_folder, remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

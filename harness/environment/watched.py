@@ -26,10 +26,10 @@ from attrs import define, evolve, field
 from harness.environment.build import Builder, CannotBuild, Environment
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.manifest import Ledger, Manifest, files_below, signatures
-from harness.environment.workspace import Location, claimed_folder, site_packages
+from harness.environment.workspace import Location, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
-from harness.run.locks import Busy, acquire
+from harness.run.locks import Busy, acquire, claimed_folder
 from harness.run.process import Cancelled
 
 _TRIES = 3

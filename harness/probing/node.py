@@ -23,7 +23,6 @@ from harness.atomic import sha256_of
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.environment.workspace import claimed_folder
 from harness.errors import HarnessError, NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Device
@@ -43,6 +42,7 @@ from harness.probing.resolutions import Resolutions
 from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.locks import claimed_folder
 from harness.run.process import cancelled_by
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
