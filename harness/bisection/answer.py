@@ -211,16 +211,6 @@ class Answer:
         is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
         return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code
 
-    def parts(self) -> tuple[Answer, ...]:
-        """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
-        if len(self.culprits) < 2:
-            return (self,)
-        parts = []
-        for culprit in self.culprits:
-            failure = next(failure for failure in self.failures if culprit in failure.culprits)
-            parts.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
-        return tuple(parts)
-
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
         lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, outside={}, trace=None))

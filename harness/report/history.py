@@ -13,7 +13,7 @@ from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail
 from harness.report.page import ChartPoint, Page, range_cell
-from harness.report.phrases import question_facts
+from harness.report.phrases import question_facts, recognised_by
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def _facts(history: History) -> list[tuple[str, str]]:
     bad = history.asked.ends.get("bad")
     near = bad["text"] if bad is not None else history.tried_rows[-1].release
     tried = ("Releases", f"{judged} of {history.tried} were run or known before")
-    return question_facts(history.asked, history.signature, tried, machine={}, platform=history.platform, near=near)
+    return question_facts(
+        history.asked, recognised_by(history.signature), tried, machine={}, platform=history.platform, near=near
+    )
 
 
 def _certainty(window: BrokenWindow) -> str:
