@@ -355,7 +355,7 @@ class BothEnds:
         rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in regressed]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
-            self.observer = evolve(observer, policy=self.snapshots.scope.policy)
+            self.observer = evolve(observer, policy=self.snapshots.question.policy)
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]

@@ -14,7 +14,7 @@ from attrs import evolve
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import Group, reduced_to
 from harness.culprit.api_evidence import api_evidence
-from harness.environment import Environment
+from harness.environment import CannotBuild
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException, name_of
@@ -105,8 +105,6 @@ def _place(lock: Lock, prober: Probing) -> Path | None:
     """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
     try:
         built = prober.builder.build(lock, recent=True)
-    except HarnessError:
+    except (CannotBuild, HarnessError):
         return None
-    if not isinstance(built, Environment) or built.folder is None:
-        return None
-    return site_packages(built.folder)
+    return site_packages(built.folder) if built.folder is not None else None

@@ -90,7 +90,7 @@ class StepsBack:
         `before` are known to show the bug. Before the first that has no solution, or that fails with another error,
         also some in the gap.
         """
-        numbers = [first * 2**step for step in range(last.bit_length())]
+        numbers = [first * 2**step for step in range(last.bit_length() + 1)]
         for number in dict.fromkeys(min(number, last) for number in numbers if number > before and last):
             if (named := of(number)) is None:
                 yield from self._in_the_gap(of, before, number)
@@ -154,11 +154,12 @@ class StepsBack:
         """Yield the snapshots one, two, four ... releases back, if they can be installed with the rest."""
         snapshots, bad = self.snapshots, self.bad
         if self.package:
-            snapshots = evolve(snapshots, subject=self.package)
+            snapshots = evolve(snapshots, question=evolve(snapshots.question, subject=self.package))
+        subject = snapshots.question.subject
         newest = bad.lock.version_of(self.package) if self.package else bad.end.text
         older = [
             str(release.version)
-            for release in snapshots.index.releases(snapshots.subject)
+            for release in snapshots.index.releases(subject)
             if newest is not None
             and release.version < Version(Version(newest).public)
             and release.left_out_because(snapshots.interpreter.target) is None
@@ -170,6 +171,6 @@ class StepsBack:
                 snapshot = snapshots.at_release(release_end(version), bad)
             except UserMistake:
                 continue
-            self.reached = f"{snapshots.subject} {version}"
+            self.reached = f"{subject} {version}"
             yield self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
-        self.limit = f"{snapshots.subject} has no older release that can be installed here"
+        self.limit = f"{subject} has no older release that can be installed here"

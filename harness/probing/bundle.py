@@ -137,7 +137,7 @@ class Packer:
                 failed.append((label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
                 continue
             # The question keeps this lock, whatever is uploaded until the bundle comes back.
-            self.prober.pin(probe, resolution)
+            self.prober.resolutions.pin(probe.combination, resolution)
             job.write(output / job.key, shared=output)
             jobs[job.key] = job
         size = wheels.size(wheel for job in jobs.values() for wheel in job.wheels)

@@ -29,7 +29,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
 from harness.environment.trees import Trees
-from harness.environment.workspace import claimed_folder
 from harness.errors import BadRepro, HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
 from harness.model import Combination, Device, Lock, Observation, Pin, Repro, normalized_name
 from harness.model.repro import parse_repro
@@ -39,6 +38,7 @@ from harness.records import INVALID, as_record, read_record, value_of, write_rec
 from harness.redact import everywhere
 from harness.run.devices import Gpu
 from harness.run.launch import is_whole
+from harness.run.locks import claimed_folder
 from harness.run.runner import script_name
 
 if TYPE_CHECKING:

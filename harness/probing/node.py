@@ -23,7 +23,6 @@ from harness.atomic import sha256_of
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.environment.workspace import claimed_folder
 from harness.errors import HarnessError, NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Device
@@ -39,9 +38,11 @@ from harness.probing.job import (
     write_problem,
 )
 from harness.probing.prober import Prober
+from harness.probing.resolutions import Resolutions
 from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.locks import claimed_folder
 from harness.run.process import cancelled_by
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
@@ -82,9 +83,10 @@ def worker_prober() -> Prober:
     uv = Uv(settings, scratch=workspace.scratch)
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
+    store = Store(workspace.root / "results")  # never written: each job has its own
     return Prober(
-        store=Store(workspace.root / "results"),  # never written: each job has its own
-        resolver=Resolver(Index(settings, workspace.index), builder.builds),
+        store=store,
+        resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,
         gpus=of_one_kind(find_gpus(os.environ)),
     )
