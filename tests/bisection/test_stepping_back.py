@@ -41,7 +41,8 @@ class FewDays:
         """Make the snapshot of a day."""
         self.asked.append(end.text)
         if end.moment < self.since:
-            raise NoSolution(f"nothing can be installed as of {end.text}", python=self.python)
+            way_on = (end.text, self.python) if self.python else None
+            raise NoSolution(f"nothing can be installed as of {end.text}", way_on=way_on)
         return world_of(end, end.moment)
 
 
