@@ -31,6 +31,7 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.probing.probe import Terms
+from harness.probing.resolutions import Resolutions
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -84,7 +85,7 @@ class Session:
     @property
     def now(self) -> datetime:
         """The moment (UTC) that "today" means in everything that this session answers."""
-        return self.local.now
+        return self.local.resolutions.now
 
     @property
     def workspace(self) -> Workspace:
@@ -140,7 +141,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     )
     prober = Prober(
         store=store,
-        resolver=Resolver(index, builder.builds),
+        resolutions=Resolutions(store, Resolver(index, builder.builds)),
         builder=builder,
         gpus=of_one_kind(gpus),
         terms=Terms(
@@ -162,7 +163,8 @@ def at_python(session: Session, python: str) -> Session:
     local = session.local
     interpreter = find_interpreter(python, local.builder.uv)
     builder = evolve(local.builder, interpreter=interpreter)
-    prober = evolve(local, resolver=Resolver(session.index, builder.builds), builder=builder)
+    resolutions = evolve(local.resolutions, resolver=Resolver(session.index, builder.builds))
+    prober = evolve(local, resolutions=resolutions, builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 

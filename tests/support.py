@@ -27,6 +27,7 @@ from harness.model import Change, Repro, Verdict
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.probing import Prober
+from harness.probing.resolutions import Resolutions
 from harness.search import LineSearch, Noise, Trial
 from harness.session import Session
 from harness.settings import Settings
@@ -303,7 +304,7 @@ def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter,
     store = Store(folder / "results")
     builder = Builder(uv, interpreter, workspace)
     resolver = Resolver(index, builder.builds)
-    return Parts(store, index, resolver, builder, workspace, Prober(store, resolver, builder))
+    return Parts(store, index, resolver, builder, workspace, Prober(store, Resolutions(store, resolver), builder))
 
 
 def processes_below(folder: Path) -> list[psutil.Process]:

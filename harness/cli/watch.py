@@ -18,7 +18,7 @@ from harness.atomic import write_whole
 from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
-from harness.cli.written import check_replaceable, constraints_text, short
+from harness.cli.written import check_replaceable, constraints_text
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
@@ -27,13 +27,14 @@ from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
 from harness.question.parsing import day
 from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
+from harness.records import as_record, read_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
 from harness.settings import Settings
-from harness.store import Store, as_record, read_record
+from harness.store import Store
 from harness.terminal import reporting
-from harness.terminal.console import Console, print_text
+from harness.terminal.console import Console, print_text, short_path
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
 from harness.watch.state import Night, NightArchive, Past
@@ -42,7 +43,7 @@ from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
 Exit codes:
-    0  nothing new broke (always in the first night, which has nothing to compare with)
+    0  nothing new broke; the first night only notes what is bad, since it has nothing to compare with
     1  something broke, or broke again: it has a report, or still waits for its cause
     3  no cell could be judged
   The others are those of every command.
@@ -97,7 +98,7 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     else:
         print_night(Console(soft_wrap=True), night, past, store.root)
         if changed_causes(night, past):
-            click.echo(f"all nights: {short(page)}", err=True)
+            click.echo(f"all nights: {short_path(page)}", err=True)
     sys.exit(exit_code(night, past))
 
 
@@ -260,4 +261,4 @@ def print_night(console: Console, night: Night, past: Past, results: Path) -> No
         for line in lines:
             print_text(console, f"  {line}")
     for cause in changed_causes(night, past):
-        print_text(console, f"  report: {short(results / report_of(cause))} ({cause.title})")
+        print_text(console, f"  report: {short_path(results / report_of(cause))} ({cause.title})")

@@ -18,9 +18,9 @@ from packaging.version import Version
 from harness.atomic import sha256_of
 from harness.environment.pages import PAGES_AT_ONCE, Page, page_state, read_page
 from harness.environment.pip_settings import PipSettings, index_urls
-from harness.environment.record import read_record, write_record
 from harness.errors import NoNetwork, UnknownProject, UserMistake
 from harness.model import Lock, Pin, Release, normalized_name, parsed_version
+from harness.records import read_record, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -26,13 +26,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from harness.atomic import sha256_of
 from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.pages import download
-from harness.environment.record import read_record, write_record
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
-from harness.environment.workspace import Workspace, claimed_folder
+from harness.environment.workspace import Workspace
 from harness.events import SILENT, Note, Reporter
 from harness.model import Pin, name_of, normalized_name
 from harness.model.text import one_line
-from harness.run.locks import acquire
+from harness.records import read_record, write_record
+from harness.run.locks import acquire, claimed_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

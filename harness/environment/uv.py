@@ -27,11 +27,11 @@ from harness.environment.pages import (
     unreachable,
 )
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.environment.workspace import claimed_folder
 from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.model import Combination, parsed_version
 from harness.redact import SECRET_NAME
 from harness.run.launch import Limits, bounded
+from harness.run.locks import claimed_folder
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
 

@@ -25,12 +25,12 @@ from attrs import evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.environment.attempt import read_lock
-from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, site_packages
 from harness.errors import IndexFault, NoNetwork
 from harness.events import SILENT, Note, Reporter
 from harness.model import Lock, Pin
 from harness.model.text import counted, listed
+from harness.records import read_record, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -19,11 +19,10 @@ from attrs import evolve, frozen
 from packaging import tags
 
 from harness._version import __version__
-from harness.atomic import sha256_of, write_whole
+from harness.atomic import sha256_of
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.environment.workspace import claimed_folder
 from harness.errors import HarnessError, NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Device
@@ -33,16 +32,20 @@ from harness.probing.job import (
     ProbeJob,
     Refused,
     Result,
+    jobs_in,
     known_kind,
     place_of,
     write_problem,
 )
 from harness.probing.prober import Prober
+from harness.probing.resolutions import Resolutions
+from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.locks import claimed_folder
 from harness.run.process import cancelled_by
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.store import Store, as_record, read_record
+from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,9 +83,10 @@ def worker_prober() -> Prober:
     uv = Uv(settings, scratch=workspace.scratch)
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
+    store = Store(workspace.root / "results")  # never written: each job has its own
     return Prober(
-        store=Store(workspace.root / "results"),  # never written: each job has its own
-        resolver=Resolver(Index(settings, workspace.index), builder.builds),
+        store=store,
+        resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,
         gpus=of_one_kind(find_gpus(os.environ)),
     )
@@ -207,10 +211,10 @@ def run_folder(folder: Path, tell: Callable[[str], None]) -> tuple[int, int]:
     if (folder / DESCRIBE).is_file():
         request = json.loads((folder / DESCRIBE).read_text(encoding="utf-8"))
         machine = look_around(request["python"], request["cache_tag"])
-        write_whole(folder / MACHINE, json.dumps(as_record(machine, SCHEMA)) + "\n")
+        write_record(folder / MACHINE, machine, SCHEMA)
         return 1, 0
     if (folder / "bundle.json").is_file():
-        jobs = [folder / key for key in json.loads((folder / "bundle.json").read_text(encoding="utf-8"))["jobs"]]
+        jobs = jobs_in(folder)
     elif (folder / "job.json").is_file():
         jobs = [folder]
     else:

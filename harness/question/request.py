@@ -26,7 +26,7 @@ from harness.model.requirements import required_name
 from harness.question.commands import ChosenProject
 from harness.question.parsing import version_of
 from harness.question.repros import runs_tests
-from harness.question.revisions import commit_at, file_at_revision
+from harness.question.revisions import TrackedFile, commit_at, file_at_revision
 from harness.search import Noise
 from harness.settings import Settings
 
@@ -75,11 +75,18 @@ class End:
         return self.kind is EndKind.DAY and self.text == TODAY
 
     @property
+    def day(self) -> str:
+        """The day of a commit (ISO date), else the end's text."""
+        return f"{self.moment:%Y-%m-%d}" if self.commit is not None and self.moment is not None else self.text
+
+    @property
     def described(self) -> str:
         """The end in words: its text, with the commit and its day if it has one."""
-        if self.commit is None or self.moment is None:
+        if self.commit is None:
             return self.text
-        return f"{self.text} ({self.commit.short} of {self.moment:%Y-%m-%d})"
+        if self.text.endswith(f"@{self.commit.short}"):
+            return f"{self.text} ({self.day})"
+        return f"{self.text} ({self.commit.short} of {self.day})"
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
@@ -117,6 +124,15 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
 def day_end(moment: datetime) -> End:
     """Return the end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+def commit_end(file: TrackedFile, commit: Commit) -> End:
+    """Return the end for a file in a commit that the harness chose itself."""
+    path = file.repository.folder / file.path
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    made = file.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+    return End(EndKind.LOCK, f"{shown}@{commit.short}", made, path, commit=commit)
 
 
 def release_end(version: str) -> End:

@@ -21,10 +21,9 @@ from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
-from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
 from harness.model.culprit import Commit
-from harness.run.locks import acquire
+from harness.run.locks import UNFINISHED, acquire, claimed_folder
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
@@ -302,12 +301,13 @@ def clone_of(url: str, cache: Path) -> Repository:
             # Without network, the clone still has the commits fetched before.
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
             return Repository.open(folder)
-        with whole_folder(folder) as partial:
+        with claimed_folder(cache, UNFINISHED) as partial:
             words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", address, ".")
             if words:
                 raise NoNetwork(
                     f"can't clone {address}: {words}", hint="check the URL, or pass your own clone to --git"
                 )
+            partial.rename(folder)
     return Repository.open(folder)
 
 
@@ -344,8 +344,9 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with acquire(cache / f"{commit.sha}.lock"):
         if not folder.is_dir():
-            with whole_folder(folder) as partial:
+            with claimed_folder(cache, UNFINISHED) as partial:
                 _write_files(repository, commit, partial)
+                partial.rename(folder)
     return folder
 
 

@@ -14,6 +14,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from harness.atomic import write_whole
+from harness.environment.workspace import Workspace
 from harness.events import (
     Dropped,
     Event,
@@ -34,10 +36,12 @@ from harness.model.text import counted, one_line, short_reason
 from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
 
 _REDRAW_S = 0.125
+_DAY_S = 24 * 3600.0
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
+_REASON_FIRST = 32  # what a reason needs before there is room for what is left
 _SIGNATURE = 160
 _SHORT = 12  # the longest name of another candidate in brackets
 
@@ -80,7 +84,9 @@ class PlainView:
     def report(self, event: Event) -> None:
         """Print an event."""
         match event:
-            case Note(sentence) | Warned(sentence):
+            case Note(sentence):
+                self._say(f"  {sentence}")
+            case Warned(sentence) if is_due(event):
                 self._say(f"  {sentence}")
             case SearchBegan(headline, details):
                 self._begin(event.progress)
@@ -196,7 +202,8 @@ class LiveView(PlainView):
                 Text(f"{doing} {since}", style="dim"),
             )
         parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
-        return Group(picture(self._progress.states), *parts) if self._progress.states else Group(*parts)
+        states = self._progress.states
+        return Group(picture(states, line_width(self.console)), *parts) if states else Group(*parts)
 
 
 class WarningsOnly:
@@ -207,19 +214,36 @@ class WarningsOnly:
 
     def report(self, event: Event) -> None:
         """Print a warning."""
-        if isinstance(event, Warned):
+        if isinstance(event, Warned) and is_due(event):
             print_text(self._console, event.sentence)
+
+
+def is_due(warning: Warned) -> bool:
+    """Whether a warning is to be shown: a daily one is not if it was in the last 24 hours."""
+    if not warning.is_daily:
+        return True
+    path = Workspace.default().root / "warned.txt"
+    with contextlib.suppress(OSError):
+        if path.read_text(encoding="utf-8") == warning.sentence and time.time() - path.stat().st_mtime < _DAY_S:
+            return False
+    with contextlib.suppress(OSError):
+        write_whole(path, warning.sentence)
+    return True
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
     """One probe as one line if it fits: verdict, label, reason, seconds or the source of the answer (`by`), and `left`.
 
-    The reason is cut first; that a run ended normally is no news.
+    Without room for the start of the reason `left` is left out; then the reason is cut. That a run ended normally is no
+    news.
     """
     judgement, tail = event.judgement, f"  [{by}; {left}]" if left else f"  [{by}]"
+    is_news = judgement.word != Verdict.GOOD.word
+    wanted = min(len(short_reason(judgement.reason)), _REASON_FIRST) if is_news and not event.is_proof else 0
+    if line_width(console) - len(tail) - _WORD - 4 - max(len(event.label), _LABEL) < wanted:
+        tail = f"  [{by}]"
     label = one_line(event.label, line_width(console) - len(tail) - _WORD - 2)
     room = line_width(console) - len(tail) - _WORD - 4 - max(len(label), _LABEL)
-    is_news = judgement.word != Verdict.GOOD.word
     reason = short_reason(judgement.reason, max(room, 1)) if room >= _REASON and is_news else ""
     style = STYLE[Verdict.SKIP if judgement.word == "differs" else judgement.verdict]
     return Text.assemble(

@@ -267,14 +267,18 @@ def test_a_new_hard_link_is_not_a_change(parts):
 
 
 def test_leftovers_of_killed_harnesses_are_removed(parts):
-    left = [parts.workspace.building / "abc-x1", parts.workspace.scratch / "r123"]
+    left = [
+        parts.workspace.building / "abc-x1",
+        parts.workspace.scratch / "r123",
+        parts.workspace.clones / ".unfinished-x",
+    ]
     for folder in left:
         (folder / "deep").mkdir(parents=True)
     mine = environment(parts)
     run(parts, "import helper\n")
     folders = (parts.workspace.records, parts.workspace.index, next(parts.workspace.wheels.glob("*/*")))
     left += [folder / ".ledger.json.x1.harness.part" for folder in folders]
-    for path in left[2:]:
+    for path in left[3:]:
         path.touch()
     with watched_environment(parts.builder, mine) as place:
         remove_leftovers(parts.workspace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import threading
 import time
@@ -265,6 +266,18 @@ def test_a_warning_is_shown_by_every_view(view):
     assert "a worker is left out" in logged(lambda view: view.report(Warned("a worker is left out")), view)[0]
 
 
+@pytest.mark.parametrize("view", [PlainView, WarningsOnly])
+def test_a_warning_about_the_machine_is_shown_once_a_day(view, tmp_path, monkeypatch):
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path))
+
+    def shown() -> list[str]:
+        return logged(lambda view: view.report(Warned("no sandbox", is_daily=True)), view)
+
+    assert [bool(shown()), bool(shown())] == [True, False]
+    os.utime(tmp_path / "warned.txt", (0, 0))
+    assert shown()
+
+
 def test_notes_are_shown_to_people():
     assert "waiting" in logged(lambda view: view.report(Note("waiting")))[0]
     assert logged(lambda view: view.report(Note("waiting")), WarningsOnly) == []
@@ -280,6 +293,12 @@ def test_the_picture_drops_irrelevant_far_ends():
     assert picture([untried] * 3).plain == "[???]"
     assert picture([excluded, good, excluded, untried, excluded, excluded]).plain == "[G-?]"
     assert picture([]).plain == "[]"
+
+
+def test_a_picture_fits_its_width_and_shows_what_ran():
+    good, bad, untried = PositionState.GOOD, PositionState.BAD, PositionState.UNTRIED
+    states = [good, *[untried] * 150, bad, *[untried] * 148]
+    assert picture(states, 32).plain == f"[G{'?' * 14}B{'?' * 14}]"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7200, "2.0 h")])
