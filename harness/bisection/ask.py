@@ -21,8 +21,10 @@ from harness.bisection.answer import Answer, Effort, Retry, Status
 from harness.bisection.wording import sentence_of
 from harness.errors import HarnessError, NoNetwork, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
+from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.lock import AsOf
+from harness.model.requirements import merged_requirements, unbounded
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -30,9 +32,10 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded, usual_depth
+from harness.question.question import Question, usual_depth
 from harness.question.repros import names_meant, required_python, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere
 from harness.repository.git import git_output
@@ -146,22 +149,22 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
     """Search once, and word the answer; also returns how to ask again."""
     begun, retry = time.monotonic(), Retry()
     # A search is imported only when it runs: an answer that is known needs none.
-    with names_meant((*question.repro.dependencies, *question.with_)):
+    with names_meant(question.combination.requirements):
         match kind:
             case QuestionKind.COMMITS:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.commits import commit_line
+                from harness.bisection.commits import commit_question
 
-                answer = answer_line(session, question, commit_line)
+                answer = answer_line(session, question, commit_question)
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import answer_packages
 
                 answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.releases import release_line
+                from harness.bisection.releases import release_question
 
-                answer = answer_line(session, question, release_line)
+                answer = answer_line(session, question, release_question)
     if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:
@@ -201,7 +204,9 @@ def _without_limits(session: Session, question: Question, answer: Answer, limits
     session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
     names = tuple(unbounded(text) for text in limits)
     typed = (*question.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
-    free = evolve(question, with_=(*question.with_, *names), typed=typed)
+    shared = question.combination
+    shared = evolve(shared, requirements=merged_requirements(shared.requirements, names))
+    free = evolve(question, combination=shared, typed=typed)
 
     def again() -> Answer:
         return _searched(session, free, QuestionKind.PACKAGES)[0]
@@ -249,29 +254,27 @@ def looked_up(
 def question_of(session: Session, request: Request, kind: QuestionKind, ends: Ends | None) -> Question:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, request, ends)
-    settings = session.settings
+    settings, subject = session.settings, normalized_name(request.subject or "")
     good, bad = (ends.good, ends.bad) if ends is not None else (request.good, request.bad)
     repro, policy = chosen.repro, request.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
     return Question(
-        request.subject or "",
+        subject,
         repro,
+        shared_combination(session, repro, chosen.with_, subject, is_set=kind is QuestionKind.PACKAGES),
         good=good,
         bad=bad,
         depth=_depth(request, kind),
         policy=policy,
-        with_=chosen.with_,
-        hold=settings.hold,
         as_of=settings.as_of,
-        from_source=settings.buildable,
         typed=(
             *typed_words(request.repro, request.run, settings.params),
             *request.project.typed,
             *settings.typed,
         ),
-        notes=chosen.notes,
+        notes=(*chosen.notes, session.device_for(repro)[1]),
         root=chosen.root,
     )
 

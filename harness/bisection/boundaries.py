@@ -19,6 +19,7 @@ from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import HarnessError, UserMistake
+from harness.events import LevelBegan
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from harness.model import Observation
     from harness.probing import Judge
     from harness.probing.probe import Probe, Probing
-    from harness.question.question import Question, Scope
+    from harness.question.question import Question
     from harness.search import Trial
     from harness.session import Session
 
@@ -53,7 +54,7 @@ class LineQuestion:
     """
 
     line: Line
-    scope: Scope
+    question: Question
     prober: Probing
     judge: Judge
     depth: Level = Level.RELEASE
@@ -101,8 +102,8 @@ def search_line(
     """
     ran_now, beside, fault = 0, list[Task[str]](), ""
     findings = tuple[Finding, ...]()
-    proofs, scope = (0, 0), question.scope
-    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, scope.policy.noise)
+    proofs, asked = (0, 0), question.question
+    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, asked.policy.noise)
     goes_below = question.depth is not Level.RELEASE
     searched = line.search(
         question.known, sure=not goes_below, announced=question.announced, captured_from="the bad end"
@@ -114,6 +115,7 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if goes_below and sides is not None and judge.signature is not None and is_steady:
+            _report_change(searched, reporter)
             missing = iter(line.repetitions(searched, (_PROOFS, _PROOFS)))
 
             def repeat_beside(leave: int) -> None:
@@ -122,9 +124,9 @@ def search_line(
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
-                scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
+                asked = evolve(asked, policy=evolve(asked.policy, flaky=False, confirm=0))
             trials = Trials(
-                scope,
+                asked,
                 repeating or line.prober,
                 lanes,
                 index,
@@ -149,6 +151,16 @@ def search_line(
     return question.refined(LineFindings(searched, boundary, findings, ran_now))
 
 
+def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
+    """Say where the verdict changes before the levels below, which take longest, begin."""
+    line, boundary = searched.line, searched.search.result.boundary
+    if boundary:
+        older, newer = (f"{line.subject} {line.names[position]}" for position in boundary)
+        first, last = ("fixed in", "last bad") if line.find_fix else ("first bad", "last good")
+        level = Level.COMMIT if line.unit == "commit" else Level.RELEASE
+        reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))
+
+
 def _repeated(prober: Probing, probe: Probe) -> str:
     """Run a repetition that may be missing, and return its key; "" if it was known, or could not be run."""
     with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
@@ -161,16 +173,16 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 def answer_line(
     session: Session,
     question: Question,
-    line_of: Callable[[Session, Question, Lanes], tuple[LineQuestion, QuestionRecord]],
+    line_of: Callable[[Session, Question, Lanes], LineQuestion],
 ) -> Answer:
-    """Answer a question about the line that `line_of` returns, with the question as the answer keeps it.
+    """Answer a question about the line that `line_of` returns.
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    with session.lanes(session.device_for(question.repro)[0], question.repro) as lanes:
-        line_question, record = line_of(session, question, lanes)
+    with session.lanes(question.combination.device, question.repro) as lanes:
+        line_question = line_of(session, question, lanes)
         result = search_line(line_question, lanes, session.index, session.reporter)
-    answer = _answer(result, record)
+    answer = _answer(result, QuestionRecord.of(line_question.question))
     return evolve(answer, advice=line_question.advice(answer))
 
 

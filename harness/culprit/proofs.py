@@ -25,7 +25,7 @@ from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import SearchedLine
 from harness.probing.probe import Around, Probing
 from harness.probing.warm import is_warm
-from harness.question.question import Scope
+from harness.question.question import Question
 from harness.search import Grid, Trial
 
 
@@ -73,14 +73,14 @@ class Tally:
 
 @frozen
 class Trials:
-    """Runs and judges probes for all levels, with the scope of the question and its judge.
+    """Runs and judges probes for all levels, with the question and its judge.
 
     `until` is the time on the monotonic clock at which searches stop, None for no limit. `known` are the runs of
     releases that were made before. `repeat_beside` starts a run that will be missing later, if more lanes are free than
     it is told to leave.
     """
 
-    scope: Scope
+    question: Question
     prober: Probing
     lanes: Lanes
     index: Index
@@ -101,12 +101,12 @@ class Trials:
 
     def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
         combination = Combination(
-            python=self.scope.python,
+            python=self.question.combination.python,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
-            device=self.scope.device,
+            device=self.question.combination.device,
         )
-        return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
+        return Probe(self.question.repro, combination, mixture=mixture, lock=lock)
 
     def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
         """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from harness.environment.dates import era_of, one_date
 from harness.errors import BadRepro, UserMistake
 from harness.events import Note
-from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
+from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict, name_of
 from harness.model.repro import MAKE, USE, Bounds, Given, command_repro
 from harness.model.requirements import merged_requirements, pinned_prereleases, required_name, unpinned
 from harness.model.text import sentence_and_table
@@ -75,8 +75,9 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     """
     settings = session.settings
     named = [*replaced, *(required_name(text) for text in settings.with_)]
-    holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
-    for sentence in notes_on_holds(holds, settings.hold):
+    subject = subject_of(repro, named)
+    holds = settings.hold if settings.in_place else holds_of(repro, subject, named, settings.hold)
+    for sentence in notes_on_holds(repro, subject, holds):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
     with names_meant((*repro.dependencies, *settings.with_)):
@@ -111,6 +112,21 @@ def combination_of(
         prereleases=pinned_prereleases(with_),
         from_source=session.settings.buildable,
     )
+
+
+def shared_combination(
+    session: Session, repro: Repro, with_: tuple[str, ...], subject: str, *, is_set: bool = False
+) -> Combination:
+    """Return the combination that all probes of a question share: what stands beside the releases of its subject.
+
+    With `is_set` the subject is part of it, and the repro's own holds for the subject do not apply.
+    """
+    holds = holds_of(repro, "" if is_set else subject, set(map(required_name, with_)), session.settings.hold)
+    requirements = merged_requirements(repro.dependencies, with_, () if is_set else {subject})
+    if is_set and subject and subject not in map(name_of, requirements):
+        requirements = (*requirements, subject)
+    shared = combination_of(session, repro, with_, holds, None)
+    return evolve(shared, requirements=requirements, prereleases=())
 
 
 def _date_of(session: Session, repro: Repro, named: Sequence[str]) -> datetime | None:
