@@ -95,7 +95,7 @@ def probe(
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:
-        print_observation(Console(soft_wrap=True), probed.observation, probed.judgement)
+        print_observation(Console(soft_wrap=True), probed.observation, probed.judgement, session.store)
     if environment and (lock := probed.observation.lock) is not None:
         try:
             session.local.builder.give(lock, environment)
