@@ -39,22 +39,27 @@ _METHOD = '''class {0}:
     def {1}(self, *args, **kwargs):
         """A stand-in for a removed method."""
 '''
+# The package itself may need the name to run at all, so only other code misses it.
 _WITHOUT = """
-
-globals().pop("{name}", None)
 
 import sys as _sys
 
 
+def _refuse_others(name):
+    caller = _sys._getframe(2).f_globals.get("__name__") or ""
+    if name == "{name}" and caller.partition(".")[0] != __name__.partition(".")[0]:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+
+
 class _Without(type(_sys.modules[__name__])):
     def __getattribute__(self, name):
-        if name == "{name}":
-            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        _refuse_others(name)
         return super().__getattribute__(name)
 
     def __getattr__(self, name):
+        _refuse_others(name)
         found = getattr(super(), "__getattr__", None)
-        if name == "{name}" or found is None:
+        if found is None:
             raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
         return found(name)
 
