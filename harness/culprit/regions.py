@@ -283,8 +283,11 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
         return
     source, rows, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
     ends, loose = [first], set(range(first, last))
-    for top, end in outline_of(source).statements:
+    statements = outline_of(source).statements
+    for top, end in itertools.islice(statements, bisect_left(statements, (first + 1,)), None):
         start = top - 1
+        if start >= last:
+            break
         if ends[-1] <= start and end <= last:
             ends.append(end)
             loose.difference_update(range(start, end))
