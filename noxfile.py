@@ -1,8 +1,8 @@
 """The tasks of this repository: `nox` runs the checks, `nox -l` lists all sessions.
 
-`nox -s matrix` runs every cell of `matrices/*.toml`; `nox -s "matrix(NAME)"` one; `-k` and `-t` select
-cells: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`. A cell's environment stays in `.nox/` for
-inspection. Look-ups in the package index are cached for an hour.
+`nox -s matrix` runs every cell of `matrices/*.toml`; `nox -l -s matrix` lists them; `nox -s "matrix(NAME)"` runs one;
+`-k` and `-t` select cells: `nox -s matrix -k "transformers_4_53_0 and not case_lora"`. A cell's environment stays in
+`.nox/` for inspection. Look-ups in the package index are cached for an hour.
 """
 
 from __future__ import annotations
@@ -240,18 +240,20 @@ def _listed(path: Path) -> str | BadMatrix:
 CACHE = Path(os.environ.get("NOX_ENVDIR", HERE / ".nox")) / ".cache"
 PYTHON_FILE = "harness-python.txt"
 FRESH_S = 3600.0
-# A plain `nox` or `nox -s tests` must not wait for the network.
-LISTING = ("-l", "--list", "-k", "--keywords", "-t", "--tags")
-MAY_ASK = any("matrix" in word or word.startswith(LISTING) for word in sys.argv[1:])
+# A plain `nox`, `nox -l` or `nox -s tests` must not wait for the network, and a list of sessions be one of cells.
+WORDS = (*sys.argv[1:], os.environ.get("NOXSESSION", ""))
+SELECTING = ("-k", "--keywords", "-t", "--tags")
+MAY_ASK = any("matrix" in word or word.startswith(SELECTING) for word in WORDS)
 ROWS, BROKEN = _rows()
 PARAMETERS = [nox.param(name, id=name, tags=list(row.tags)) for name, row in ROWS.items()]
 PARAMETERS += [nox.param(name, id=name) for name in BROKEN]
+RAN: set[str] = set()  # the matrices of which cells ran
+if "matrix" in WORDS and not any(word.startswith((*SELECTING, "-l", "--list")) for word in WORDS):
+    print(f"{len(ROWS)} cells, with an environment each; -k and -t select some of them", file=sys.stderr)
 
 
-@nox.session(requires=["harness"])
-@nox.parametrize("cell", PARAMETERS)
 def matrix(session: nox.Session, cell: str) -> None:
-    """Run the repro of one cell and show the verdict; bad is an answer, not a failure."""
+    """Run the repro of each cell and show the verdict; bad is an answer, not a failure; `-l -s matrix` lists them."""
     if cell in BROKEN:
         session.error(str(BROKEN[cell]))
     python = _python_file(session).read_text(encoding="utf-8")
@@ -266,17 +268,21 @@ def matrix(session: nox.Session, cell: str) -> None:
     session.log(line)
     if session.virtualenv.is_sandboxed:
         session.log(f"its environment: {session.virtualenv.bin}/python")
+    RAN.add(cell.partition(":")[0])
     try:
         session.notify("matrix_report")
     except ValueError:  # nox --parallel runs each cell in its own nox
         session.log("nox -s matrix_report shows the table")
 
 
+nox.session(requires=["harness"])(nox.parametrize("cell", PARAMETERS)(matrix) if MAY_ASK else matrix)
+
+
 @nox.session(venv_backend="none", default=False, requires=["harness"])
 def matrix_report(session: nox.Session) -> None:
-    """Show a table and write a page for each matrix; runs automatically after the cells."""
+    """Show a table and write a page for each matrix; runs automatically after the cells, for their matrices."""
     python = _python_file(session).read_text(encoding="utf-8")
-    for stem in sorted({name.partition(":")[0] for name in ROWS}):
+    for stem in sorted(RAN or {name.partition(":")[0] for name in ROWS}):
         path = Path("matrices") / f"{stem}.toml"
         session.run(python, "-m", "harness", "matrix", str(path), "--show", "--results", RESULTS, external=True)
     for error in BROKEN.values():

@@ -34,17 +34,17 @@ from planted_packages import PACKAGES, Package
 from planting import MESSAGE, Case, Runner, plant
 from wheelhouse import Wheelhouse
 
+from harness.bisection.ask import looked_up
 from harness.bisection.boundaries import answer_line
-from harness.bisection.releases import release_line
+from harness.bisection.releases import release_question
 from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note
 from harness.model import Verdict
-from harness.model.culprit import Level
 from harness.probing import Prober
-from harness.question.question import Question
-from harness.question.repros import find_repro
+from harness.probing.resolutions import Resolutions
+from harness.question.request import Request
 from harness.session import Session
 from harness.settings import Settings
 from harness.store import Store
@@ -151,13 +151,13 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(tool, interpreter, workspace)
-    prober = Prober(store, Resolver(tool, index, interpreter, builder.builds), builder, workspace)
-    question = Question("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
+    prober = Prober(store, Resolutions(store, Resolver(index, builder.builds)), builder)
     begun = time.monotonic()
     forks = _Forks()
     one_lane = Settings(results=store.root, device="cpu", lanes=1)
     session = Session(one_lane, forks, store, index, interpreter, prober, ())
-    answer = answer_line(session, question, release_line)
+    _, question = looked_up(session, Request("planted", str(repro), good="1.0", bad="1.1", depth="region"))
+    answer = answer_line(session, question, release_question)
     seconds = time.monotonic() - begun
     outcome, named, detail = judged(case, answer)
     ddmin, exact = _ddmin(case, folder) if with_ddmin else (0, False)

@@ -3,6 +3,7 @@
 Each entry of the catalogue (`harness repros`) is bisected over real releases, with no results kept from before: the
 release that broke it, the release that fixed it, and, where the entry names them, the file and the function. An answer
 is exact if all of them are those of the entry; wider if the release is right, but the lines were not found; else wrong.
+`proved` is how well the finest level was shown, as the answer's `shown` says.
 
     python benchmarks/truth.py
     python benchmarks/truth.py pandas whisper
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +90,7 @@ class Question:
 
 @frozen
 class Row:
-    """What came of one question; seconds of the whole command."""
+    """What came of one question; seconds of the whole command. `proved` is "release only" without a level below it."""
 
     name: str
     package: str
@@ -96,6 +98,7 @@ class Row:
     expected: str
     found: str
     verdict: str
+    proved: str
     runs: int
     seconds: float
 
@@ -131,9 +134,14 @@ def ask(question: Question, folder: Path) -> Row:
     verdict, found = compared(question, answer)
     runs = answer.get("probes", 0) + answer.get("culprit_probes", 0)
     entry = question.entry
-    return Row(
-        question.name, entry.subject, entry.known.kind, question.expected, found, verdict, runs, round(wall_s, 1)
-    )
+    names = (question.name, entry.subject, entry.known.kind, question.expected)
+    return Row(*names, found, verdict, proved(answer), runs, round(wall_s, 1))
+
+
+def proved(answer: dict[str, Any]) -> str:
+    """How well the finest level of an answer was shown; "release only" if there is none."""
+    levels = answer.get("culprit") or []
+    return str(levels[-1]["shown"]) if levels else "release only"
 
 
 def compared(question: Question, answer: dict[str, Any]) -> tuple[str, str]:
@@ -166,13 +174,15 @@ def show(rows: list[Row]) -> bool:
     """Print the table, the worst first; returns whether all are exact."""
     ordered = sorted(rows, key=lambda row: _ORDER.index(row.verdict))
     width = max((len(row.name) for row in rows), default=4)
-    print(f"{'':9}  {'entry':{width}}  {'runs':>5} {'s':>6}  expected | found")
+    print(f"{'':9}  {'entry':{width}}  {'runs':>5} {'s':>6}  {'proved':18}  expected | found")
     for row in ordered:
         found = "" if row.found == row.expected else f" | {row.found}"
-        print(f"{row.verdict:9}  {row.name:{width}}  {row.runs:>5} {row.seconds:>6.0f}  {row.expected}{found}")
+        figures = f"{row.runs:>5} {row.seconds:>6.0f}  {row.proved:18}"
+        print(f"{row.verdict:9}  {row.name:{width}}  {figures}  {row.expected}{found}")
     exact = sum(row.verdict == "exact" for row in rows)
     runs, seconds = sum(row.runs for row in rows), math.fsum(row.seconds for row in rows)
     print(f"{exact} of {len(rows)} exact, {runs} runs, {seconds:.0f} s")
+    print(", ".join(f"{number} {proved}" for proved, number in Counter(row.proved for row in rows).most_common()))
     return exact == len(rows)
 
 

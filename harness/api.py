@@ -126,8 +126,8 @@ def reported_history(
     required = required_python(request.repro, request.run, request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
         session, question = asking.looked_up(session, request)
-        plan, result = scan.ask(session, question, wanted)
-        return result, store_history_report(session.store, plan, result)
+        result = scan.ask(session, question, wanted)
+        return result, store_history_report(session.store, result)
 
 
 def probe(

@@ -7,9 +7,8 @@ import errno
 import fcntl
 import hashlib
 import os
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 _SUFFIX = ".harness.part"  # no other program's files may be removed
@@ -58,18 +57,6 @@ def _claimed_file(path: Path) -> tuple[int, Path]:
         if partial.exists():
             return handle, partial
         os.close(handle)  # removed between the two calls
-
-
-@contextlib.contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """A new folder to fill, which becomes `folder` when the context ends, and is removed if it raises."""
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-    try:
-        yield partial
-        partial.chmod(0o755)  # temporary folders are readable only by their owner
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def sha256_of(path: Path | str) -> str:

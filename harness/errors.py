@@ -49,7 +49,9 @@ class UserMistake(HarnessError):
 class UnknownProject(UserMistake):
     """The configured index has no project with this name."""
 
-    def __init__(self, project: str, *, hint: str = "") -> None:
+    def __init__(
+        self, project: str, *, hint: str = "check its spelling, and the index that pip is configured for"
+    ) -> None:
         super().__init__(f"no project named {project!r} on the configured package index", hint=hint)
         self.project = project
 

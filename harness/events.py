@@ -55,9 +55,13 @@ class Note:
 
 @frozen
 class Warned:
-    """A warning, for example that a worker can't be used; shown with `--json`, too."""
+    """A warning, for example that a worker can't be used; shown with `--json`, too.
+
+    One about the state of this machine is shown to its user once a day (`is_daily`).
+    """
 
     sentence: str
+    is_daily: bool = False
 
 
 @frozen

@@ -31,6 +31,7 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.probing.probe import Terms
+from harness.probing.resolutions import Resolutions
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -84,7 +85,7 @@ class Session:
     @property
     def now(self) -> datetime:
         """The moment (UTC) that "today" means in everything that this session answers."""
-        return self.local.now
+        return self.local.resolutions.now
 
     @property
     def workspace(self) -> Workspace:
@@ -123,7 +124,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter, workspace)
     backend = _torch_backend(settings)
-    uv = Uv(pip, extra_environment=backend, sandbox=sandbox)
+    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
@@ -140,9 +141,8 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     )
     prober = Prober(
         store=store,
-        resolver=Resolver(uv, index, interpreter, builder.builds),
+        resolutions=Resolutions(store, Resolver(index, builder.builds)),
         builder=builder,
-        workspace=workspace,
         gpus=of_one_kind(gpus),
         terms=Terms(
             capability=settings.capability,
@@ -154,7 +154,6 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         ),
         invoked_from=Path.cwd(),
         reporter=reporter,
-        sandbox=sandbox,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 
@@ -164,7 +163,8 @@ def at_python(session: Session, python: str) -> Session:
     local = session.local
     interpreter = find_interpreter(python, local.builder.uv)
     builder = evolve(local.builder, interpreter=interpreter)
-    prober = evolve(local, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
+    resolutions = evolve(local.resolutions, resolver=Resolver(session.index, builder.builds))
+    prober = evolve(local, resolutions=resolutions, builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 

@@ -6,7 +6,6 @@ answer when the same question is asked again.
 
 from __future__ import annotations
 
-import base64
 import collections
 import contextlib
 import gzip
@@ -15,11 +14,9 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import cattrs
 from attrs import evolve, field, fields, frozen
 
 from harness.atomic import is_out_of_space, remove_partial, write_whole
@@ -28,6 +25,7 @@ from harness.environment.uv import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.model.text import picked
+from harness.records import as_record, read_record
 from harness.redact import everywhere, hide_secrets, known_secrets
 from harness.run.launch import read_log
 
@@ -42,51 +40,9 @@ What regression-harness has observed here: runs with their logs, locks, answers 
 git ignores this folder by the `.gitignore` in it. You can remove the folder: its runs are then made again when needed.
 """
 
-# Errors from reading a record that is incomplete or was written by something else.
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-    OverflowError,
-    cattrs.BaseValidationError,
-)
-
 _WITHOUT_TEXTS = {"key", "repro_digest", "lock", "loaded", "called", "log"}
 _WITH_TEXTS = tuple(part.name for part in fields(Observation) if part.name not in _WITHOUT_TEXTS)
 _T = TypeVar("_T")
-
-_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False, detailed_validation=False)
-# A value of a matrix keeps the type that TOML gave it. cattrs can't tell a union of plain types apart.
-_converter.register_structure_hook_func(lambda kind: kind == str | int | float | bool, lambda value, _: value)
-
-_converter.register_unstructure_hook(datetime, datetime.isoformat)
-_converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-_converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
-_converter.register_structure_hook(bytes, lambda text, _: base64.b64decode(text))
-
-
-def as_record(value: Any, schema: int) -> dict[str, Any]:
-    """Return a value of attrs classes as it is stored, without what has its default."""
-    return {"schema": schema, **_converter.unstructure(value)}
-
-
-def read_record(path: Path, kind: type[_T], schema: int) -> _T | None:
-    """Return the value that a record has; None if it can't be read or has another schema."""
-    try:
-        return value_of(json.loads(path.read_text(encoding="utf-8")), kind, schema)
-    except _UNREADABLE:
-        return None
-
-
-def value_of(record: Any, kind: type[_T], schema: int) -> _T | None:
-    """Return the value of a record; None if it is no valid one, or has another schema."""
-    try:
-        return _converter.structure(record, kind) if record.get("schema") == schema else None
-    except _UNREADABLE:
-        return None
 
 
 def observation_key(

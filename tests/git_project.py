@@ -11,14 +11,18 @@ from attrs import define
 
 @define
 class GitProject:
-    """A repository with a work tree; commits are one day apart, so that histories are reproducible."""
+    """A repository with a work tree; commits are one day apart, so that histories are reproducible.
+
+    `day` (an ISO date) is that of the newest commit instead.
+    """
 
     folder: Path
     commits: int = 0
+    day: str = ""
 
     def git(self, *arguments: str) -> str:
         """Run git in the repository; returns what it prints."""
-        day = 1_700_000_000 + 86_400 * self.commits
+        day = f"{self.day}T12:00:00Z" if self.day else f"{1_700_000_000 + 86_400 * self.commits} +0000"
         environment = {
             **os.environ,
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -27,16 +31,17 @@ class GitProject:
             "GIT_AUTHOR_EMAIL": "author@example.org",
             "GIT_COMMITTER_NAME": "A. Author",
             "GIT_COMMITTER_EMAIL": "author@example.org",
-            "GIT_AUTHOR_DATE": f"{day} +0000",
-            "GIT_COMMITTER_DATE": f"{day} +0000",
+            "GIT_AUTHOR_DATE": day,
+            "GIT_COMMITTER_DATE": day,
         }
         ended = subprocess.run(
             ["git", *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, check=True
         )
         return ended.stdout.strip()
 
-    def commit(self, subject: str, files: dict[str, str | None]) -> str:
+    def commit(self, subject: str, files: dict[str, str | None], day: str = "") -> str:
         """Write or remove (None) files and commit all; returns the hash."""
+        self.day = day
         for path, text in files.items():
             place = self.folder / path
             if text is None:

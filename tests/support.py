@@ -26,6 +26,7 @@ from harness.model import Change, Repro, Verdict
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.probing import Prober
+from harness.probing.resolutions import Resolutions
 from harness.search import LineSearch, Noise, Trial
 from harness.session import Session
 from harness.settings import Settings
@@ -289,13 +290,13 @@ def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, interp
 
 def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter, *, cache: Path | None = None) -> Parts:
     """The parts that run a probe, with all their files in one folder, except a `cache` that they share."""
-    uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)})
     workspace = Workspace(cache or folder / "cache")
+    uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)}, scratch=workspace.scratch)
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(uv, interpreter, workspace)
-    resolver = Resolver(uv, index, interpreter, builder.builds)
-    return Parts(store, index, resolver, builder, workspace, Prober(store, resolver, builder, workspace))
+    resolver = Resolver(index, builder.builds)
+    return Parts(store, index, resolver, builder, workspace, Prober(store, Resolutions(store, resolver), builder))
 
 
 def processes_below(folder: Path) -> list[psutil.Process]:

@@ -63,8 +63,9 @@ def test_a_plain_nox_runs_tests_lint_and_types(nox):
 
 
 def test_each_cell_is_a_selectable_session(nox):
-    """Cells are listed by name, and selected by a keyword."""
-    assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", tiny=MATRIX).stdout
+    """Cells are listed by name, and selected by a keyword; a plain list has only the session of all."""
+    assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", "-s", "matrix", tiny=MATRIX).stdout
+    assert re.findall(r"^- (matrix\S*) ", nox("-l").stdout, re.MULTILINE) == ["matrix", "matrix_report"]
     listed = nox("-l", "-s", "matrix", "-k", "brittle_1_6").stdout
     chosen = [line for line in listed.splitlines() if line.startswith("* matrix(")]
     assert [line.split()[1] for line in chosen] == ["matrix(tiny:brittle_step-brittle-1.6)"]
@@ -73,6 +74,7 @@ def test_each_cell_is_a_selectable_session(nox):
 def test_a_bad_cell_passes_its_session_and_the_verdicts_are_shown(nox):
     ended = nox("-s", "matrix", tiny=MATRIX)
     assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.startswith("2 cells, ")
     assert "bad RuntimeError: the step is broken" in ended.stdout
     table = ended.stdout.partition("brittle  verdict\n")[2].splitlines()[:2]
     assert [line.split() for line in table] == [["1.5", "good"], ["1.6", "bad"]]
@@ -94,12 +96,17 @@ def test_an_unjudged_cell_fails_its_session_and_the_others_run(nox):
     assert "bad RuntimeError: the step is broken" in ended.stdout
 
 
+def test_only_matrices_of_which_cells_ran_have_a_table(nox):
+    ended = nox("-s", "matrix(tiny:brittle_step-brittle-1.6)", tiny=MATRIX, other=MATRIX)
+    assert ended.stdout.count("brittle  verdict\n") == 1
+
+
 def test_a_broken_matrix_fails_alone_with_a_reason(nox):
     """Other sessions and the cells of other files are unaffected."""
     ended = nox("-s", "matrix(broken)", broken="axes.repro = []", tiny=MATRIX)
     assert ended.returncode == 1
     assert "axes.repro has no values" in ended.stdout
-    assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l").stdout
+    assert "matrix(tiny:brittle_step-brittle-1.5)" in nox("-l", "-s", "matrix").stdout
 
 
 def test_a_cell_leaves_its_environment_in_the_folder_of_nox(nox, harness):
@@ -142,12 +149,12 @@ def newest(nox, tmp_path):
 
 def test_index_lookups_are_cached_for_an_hour(newest, harness):
     """Every nox started by --parallel must see the same cells; offline, old ones are better than none."""
-    assert "brittle_step-brittle-1.0)" in newest("-l", release="1.0")[0]
-    assert "brittle_step-brittle-1.0)" in newest("-l", release="2.0")[0]
+    assert "brittle_step-brittle-1.0)" in newest("-l", "-s", "matrix", release="1.0")[0]
+    assert "brittle_step-brittle-1.0)" in newest("-l", "-s", "matrix", release="2.0")[0]
     (kept,) = (harness.folder / ".nox" / ".cache" / "cells").iterdir()
     os.utime(kept, (0, 0))
-    assert "brittle_step-brittle-1.0)" in newest("-l", online=False)[0]
-    assert "brittle_step-brittle-2.0)" in newest("-l")[0]
+    assert "brittle_step-brittle-1.0)" in newest("-l", "-s", "matrix", online=False)[0]
+    assert "brittle_step-brittle-2.0)" in newest("-l", "-s", "matrix")[0]
 
 
 def test_other_sessions_look_nothing_up(newest, harness):

@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 from support import MESSAGE, repro_text
 
+from harness.errors import UserMistake
 from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probing import Cancelled, Probe, Prober, next_attempt
@@ -69,10 +70,9 @@ def test_an_unresolvable_probe_is_stored_only_for_listed_releases(parts, probe):
     assert parts.store.get(unlisted.key) is None
 
 
-def test_a_missing_gpu_is_reported_and_not_stored(parts, probe):
-    prepared = parts.prober.prepare(probe("brittle==1.2", device=Device.CUDA))
-    assert prepared.observation.outcome is Outcome.NO_DEVICE
-    assert parts.store.get(prepared.key) is None
+def test_a_missing_gpu_is_a_mistake(parts, probe):
+    with pytest.raises(UserMistake, match="no GPU"):
+        parts.prober.prepare(probe("brittle==1.2", device=Device.CUDA))
 
 
 def test_a_cancelled_run_leaves_no_record(parts, probe):

@@ -96,14 +96,23 @@ def test_a_bug_that_was_always_there_has_no_release_to_blame(truth, tmp_path):
 
 def test_the_table_keeps_rows_that_were_not_run(truth, tmp_path, capsys):
     rows = [
-        truth.Row(name, "tool", "crash", "a", "b", verdict, 3, 1.5)
+        truth.Row(name, "tool", "crash", "a", "b", verdict, "release only", 3, 1.5)
         for name, verdict in (("x", "exact"), ("y", "wrong"))
     ]
     truth.keep(rows, tmp_path / "truth.json")
-    truth.keep([truth.Row("y", "tool", "crash", "a", "a", "exact", 4, 2.0)], tmp_path / "truth.json")
+    truth.keep([truth.Row("y", "tool", "crash", "a", "a", "exact", "release only", 4, 2.0)], tmp_path / "truth.json")
     assert [row["verdict"] for row in json.loads((tmp_path / "truth.json").read_text())] == ["exact", "exact"]
     assert not truth.show(rows)
-    assert capsys.readouterr().out.splitlines()[-1] == "1 of 2 exact, 6 runs, 3 s"
+    assert capsys.readouterr().out.splitlines()[-2:] == ["1 of 2 exact, 6 runs, 3 s", "2 release only"]
+
+
+def test_how_well_an_answer_is_proved_is_that_of_its_finest_level(truth, tmp_path, capsys):
+    levels = [{"shown": "proved both ways"}, {"shown": "shown one way only"}]
+    answers = [{"culprit": levels}, {"culprit": levels[:1]}, {"culprit": levels[:1]}, {"culprit": None}]
+    rows = [truth.Row("x", "tool", "crash", "a", "a", "exact", truth.proved(answer), 3, 1.5) for answer in answers]
+    assert truth.show(rows)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "2 proved both ways, 1 shown one way only, 1 release only"
 
 
 def test_every_entry_is_in_the_table_of_the_docs_as_it_was_run(truth):

@@ -69,6 +69,12 @@ def test_pushes_and_pull_requests_run_every_check():
     assert ".ci/run" in [step.get("run") for job in ci["jobs"].values() for step in job["steps"]]
 
 
+def test_each_python_that_the_metadata_claims_is_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    claimed = {name[-4:] for name in project["classifiers"] if re.search(r":: 3\.\d+$", name)}
+    assert claimed == set(re.findall(r'python(?:-version)?: "([\d.]+)"', (WORKFLOWS[0]).read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_no_job_has_more_permissions_than_it_names(path):
     """Without this line, a job would have the repository's default rights."""
@@ -125,6 +131,7 @@ def test_a_job_either_runs_code_of_others_or_writes(job):
 def test_the_two_kinds_of_jobs_are_told_apart():
     assert [one.id for one in JOBS if runs_others(one.values[0])] == [
         "ci-checks",
+        "ci-tests",
         "newest-packages-tests",
         "nightly-gpu-night",
     ]

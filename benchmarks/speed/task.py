@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.bisection.ask import looked_up
 from harness.environment import Workspace, read_pip_settings
 from harness.environment.workspace import Location
-from harness.model import Device
-from harness.question.question import Question
-from harness.question.releases import make_plan
-from harness.question.repros import find_repro
+from harness.question.releases import line_of
+from harness.question.request import Request
 from harness.session import local_session
 from harness.settings import Settings
 
@@ -88,13 +87,13 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     os.environ.update(place.environ)
     for name in _UNWANTED:
         os.environ.pop(name, None)
-    session = local_session(Settings(results=place.results))
-    question = Question(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
-    plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=Device.CPU)
-    signature = plan.repro.signature
-    if plan.bad is None or signature is None or signature.message is None:
+    session = local_session(Settings(results=place.results, device="cpu"))
+    _, question = looked_up(session, Request(SUBJECT, str(repro), good=good, bad=bad))
+    line = line_of(question, index=session.index, interpreter=session.interpreter)
+    signature = question.repro.signature
+    if line.bad is None or signature is None or signature.message is None:
         sys.exit("the benchmark needs a repro with a signature's message, and both ends")
-    releases = tuple(str(release.version) for release in plan.releases)
+    releases = line.names
     words = [
         SUBJECT,
         "--depth",
@@ -115,9 +114,9 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     first_bad = releases.index(json.loads(found.stdout)["first_bad"])
     task = Task(releases, {}, first_bad, repro, signature.message, session.interpreter.path)
     prober = session.local
-    near = prober.resolve(plan.beside(None).at(prober, {SUBJECT: releases[plan.bad]})).lock
+    near = prober.resolve(line.beside(None).at(prober, {SUBJECT: releases[line.bad]})).lock
     for release in task.visited():
-        probe = plan.beside(near).at(prober, {SUBJECT: release})
+        probe = line.beside(near).at(prober, {SUBJECT: release})
         lock = prober.resolve(probe).lock
         if lock is None:
             sys.exit(f"{SUBJECT} {release} can't be resolved")

@@ -145,13 +145,14 @@ class ReproKeys(TableFromCode):
 class Truth(TableFromCode):
     """The last run of `nox -s truth`."""
 
-    heading = ("known regression", "package", "expected", "answer", "runs", "seconds")
+    heading = ("known regression", "package", "expected", "answer", "proved", "runs", "seconds")
 
     def rows(self) -> Iterable[tuple[str, ...]]:
         """A row for each question."""
         for row in json.loads(TRUTH.read_text(encoding="utf-8")):
             found = row["verdict"] if row["verdict"] in ("exact", "not run") else f"{row['verdict']}: {row['found']}"
-            yield row["name"], row["package"], row["expected"], found, str(row["runs"]), f"{row['seconds']:.0f}"
+            figures = (row.get("proved", ""), str(row["runs"]), f"{row['seconds']:.0f}")
+            yield row["name"], row["package"], row["expected"], found, *figures
 
 
 class KnownRegressions(SphinxDirective):

@@ -18,7 +18,7 @@ from harness.settings import Settings
 
 if TYPE_CHECKING:
     from harness.model.culprit import Culprit
-    from harness.question.releases import Plan
+    from harness.question.question import Question
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -28,9 +28,9 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 
-def advice_for(answer: Answer, plan: Plan) -> str:
+def advice_for(answer: Answer, question: Question) -> str:
     """Return one line that says what to run next, or ""."""
-    base = plan.question.command
+    base = question.command
     older, newer = answer.boundary.ends
     ends = f"--find-fix --bad {older} --good {newer}" if answer.boundary.is_fix else f"--good {older} --bad {newer}"
     if answer.status.is_change and (advice := advice_on_untried(answer.culprits, f"{base} {ends}")):
@@ -40,15 +40,15 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
         case Status.FOUND:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
-        case Status.NOT_FIXED if not plan.question.policy.prereleases:
+        case Status.NOT_FIXED if not question.policy.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {answer.steps[-1].release} --pre"
         case Status.NOT_A_REGRESSION | Status.INCONCLUSIVE:
             failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
             matches = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
             missing = advice_on_missing(match[1] for match in matches if match is not None)
-            missing = missing or _advice_on_files(answer, plan.question.repro)
-            if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
-                return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
+            missing = missing or _advice_on_files(answer, question.repro)
+            if not missing and answer.status is Status.NOT_A_REGRESSION and question.good is not None:
+                return f"--good VERSION looks further back than {question.good.text}"
             return missing
     return ""
 

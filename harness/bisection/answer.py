@@ -6,20 +6,20 @@ import enum
 import hashlib
 import json
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Finding
+from harness.model.lock import NONE
 from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step
 from harness.redact import everywhere
 
 if TYPE_CHECKING:
-    from harness.question.question import Scope
-    from harness.question.request import End
+    from harness.question.question import Question
 
 
 SCHEMA = 4
@@ -88,21 +88,24 @@ class QuestionRecord:
     files: dict[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **others: Any) -> QuestionRecord:
-        """Return the question of a search between two ends; `others` are the fields that its scope does not say."""
-        repro = scope.repro
-        record = cls(
-            scope.subject,
+    def of(cls, question: Question) -> QuestionRecord:
+        """Return a question as an answer keeps it."""
+        repro, shared = question.repro, question.combination
+        ends = {"good": question.good, "bad": question.bad}
+        return cls(
+            question.subject,
             repro.without_copies,
-            scope.device.value,
-            scope.python,
-            requirements=scope.requirements,
-            holds=scope.holds,
-            ends={name: end.as_json() if end is not None else None for name, end in (("good", good), ("bad", bad))},
-            find_fix=scope.policy.find_fix,
+            shared.device.value,
+            shared.python,
+            question.as_of or NONE,
+            requirements=shared.requirements,
+            holds=shared.holds,
+            ends={name: end.as_json() if end is not None else None for name, end in ends.items()},
+            find_fix=question.policy.find_fix,
+            depth=question.depth.value,
+            typed=question.typed,
             copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
         )
-        return evolve(record, **others)
 
 
 _NOWHERE = Boundary(Change("", None, None))
@@ -207,16 +210,6 @@ class Answer:
             return 4
         is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
         return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code
-
-    def parts(self) -> tuple[Answer, ...]:
-        """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
-        if len(self.culprits) < 2:
-            return (self,)
-        parts = []
-        for culprit in self.culprits:
-            failure = next(failure for failure in self.failures if culprit in failure.culprits)
-            parts.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
-        return tuple(parts)
 
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""

@@ -19,12 +19,12 @@ from attrs import asdict, evolve, frozen
 from harness._version import __version__
 from harness.bisection.answer import Answer, Effort, Retry, Status
 from harness.bisection.wording import sentence_of
-from harness.errors import HarnessError, NoNetwork, UnknownProject, UserMistake
+from harness.errors import HarnessError, NoNetwork, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.model.lock import AsOf
-from harness.model.requirements import required_name
+from harness.model.requirements import merged_requirements, unbounded
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
@@ -32,15 +32,17 @@ from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import Question, unbounded, usual_depth
-from harness.question.repros import required_python, similar_package, typed_words
+from harness.question.question import Question, usual_depth
+from harness.question.repros import names_meant, required_python, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.question.single import shared_combination
+from harness.records import as_record, read_record
 from harness.redact import everywhere
+from harness.repository.git import git_output
 from harness.session import Session, at_python, open_session
-from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from harness.arguments import Option
     from harness.settings import Settings
@@ -147,28 +149,32 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
     """Search once, and word the answer; also returns how to ask again."""
     begun, retry = time.monotonic(), Retry()
     # A search is imported only when it runs: an answer that is known needs none.
-    with names_meant(question):
+    with names_meant(question.combination.requirements):
         match kind:
             case QuestionKind.COMMITS:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.commits import commit_line
+                from harness.bisection.commits import commit_question
 
-                answer = answer_line(session, question, commit_line)
+                answer = answer_line(session, question, commit_question)
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import answer_packages
 
                 answer, retry = answer_packages(session, question)
             case _:
                 from harness.bisection.boundaries import answer_line
-                from harness.bisection.releases import release_line
+                from harness.bisection.releases import release_question
 
-                answer = answer_line(session, question, release_line)
+                answer = answer_line(session, question, release_question)
     if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:
         from harness.bisection.evidence import with_evidence
 
         answer = with_evidence(answer, session.prober)
+    if question.root is not None and kind is not QuestionKind.COMMITS:
+        from harness.bisection.evidence import with_introductions
+
+        answer = with_introductions(answer, question.root)
     answer = evolve(answer, effort=evolve(answer.effort, wall_s=time.monotonic() - begun))
     answer = evolve(answer, sentence=sentence_of(answer))
     if files := other_step(session, question):
@@ -198,7 +204,9 @@ def _without_limits(session: Session, question: Question, answer: Answer, limits
     session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
     names = tuple(unbounded(text) for text in limits)
     typed = (*question.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
-    free = evolve(question, with_=(*question.with_, *names), typed=typed)
+    shared = question.combination
+    shared = evolve(shared, requirements=merged_requirements(shared.requirements, names))
+    free = evolve(question, combination=shared, typed=typed)
 
     def again() -> Answer:
         return _searched(session, free, QuestionKind.PACKAGES)[0]
@@ -246,29 +254,28 @@ def looked_up(
 def question_of(session: Session, request: Request, kind: QuestionKind, ends: Ends | None) -> Question:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, request, ends)
-    settings = session.settings
+    settings, subject = session.settings, normalized_name(request.subject or "")
     good, bad = (ends.good, ends.bad) if ends is not None else (request.good, request.bad)
     repro, policy = chosen.repro, request.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
     return Question(
-        request.subject or "",
+        subject,
         repro,
+        shared_combination(session, repro, chosen.with_, subject, is_set=kind is QuestionKind.PACKAGES),
         good=good,
         bad=bad,
         depth=_depth(request, kind),
         policy=policy,
-        with_=chosen.with_,
-        hold=settings.hold,
         as_of=settings.as_of,
-        from_source=settings.buildable,
         typed=(
             *typed_words(request.repro, request.run, settings.params),
             *request.project.typed,
             *settings.typed,
         ),
-        notes=chosen.notes,
+        notes=(*chosen.notes, session.device_for(repro)[1]),
+        root=chosen.root,
     )
 
 
@@ -302,10 +309,12 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     facts = [
         (__version__, kind.value),
         asdict(evolve(question, notes=(), good=good, bad=bad)),
-        [end.path.read_bytes().hex() for end in ends if end.path is not None],
+        [end.path.read_bytes().hex() for end in ends if end.path is not None and end.commit is None],
         asdict(session.settings),
         (session.interpreter.version, session.interpreter.path),
         [(name, value) for name, value in uv.environment.items() if name.upper().startswith(("UV_", "PIP_"))],
+        # The commits of the project are what is searched without a good end, and are named beside the culprits.
+        git_output(question.root, "rev-parse", "HEAD") if question.root is not None else "",
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,
@@ -332,20 +341,3 @@ def _known(session: Session, place: str) -> Answer | None:
     notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
     answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
     return evolve(answer, notes=notes, effort=Effort(is_known=True))
-
-
-@contextlib.contextmanager
-def names_meant(question: Question) -> Iterator[None]:
-    """Say which package was probably meant where the index has no project of a name.
-
-    Raises `UnknownProject` again, with a name that is required or is the subject of some repro.
-    """
-    try:
-        yield
-    except UnknownProject as error:
-        unknown = normalized_name(error.project)
-        required = (*question.repro.dependencies, *question.with_)
-        close = similar_package(unknown, (text for text in required if required_name(text) != unknown))
-        if close in (None, unknown):
-            raise
-        raise UnknownProject(error.project, hint=f"did you mean {close}?") from error

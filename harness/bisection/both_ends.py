@@ -152,12 +152,12 @@ class BothEnds:
                 else:
                     self.alike.append(run)
                 failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
-            others[snapshot.end.text] = failing[snapshot.lock.id]
-            steps.differs = bool(others[snapshot.end.text])
+            others[snapshot.end.day] = failing[snapshot.lock.id]
+            steps.differs = bool(others[snapshot.end.day])
         # Alone, a test may fail because it needs the tests that run before it.
         if any(self._is_good_end(f"{name}, all tests", snapshot, repro) for name, snapshot in doubted):
             return True
-        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
+        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.day)
         unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
         self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
         return False
@@ -311,6 +311,7 @@ class BothEnds:
         older = self._older
         notes = (
             *(older.notes if older is not None else ()),
+            *(self.steps.notes if self.steps is not None else ()),
             *self.bad.notes,
             *cut_short("the good end", self.good_runs[:1]),
             *cut_short("the bad end", self.bad_runs[:1]),
@@ -354,7 +355,7 @@ class BothEnds:
         rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in regressed]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
-            self.observer = evolve(observer, policy=self.snapshots.scope.policy)
+            self.observer = evolve(observer, policy=self.snapshots.question.policy)
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]

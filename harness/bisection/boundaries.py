@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.model import Observation
     from harness.probing import Judge
     from harness.probing.probe import Probe, Probing
-    from harness.question.question import Question, Scope
+    from harness.question.question import Question
     from harness.search import Trial
     from harness.session import Session
 
@@ -53,7 +53,7 @@ class LineQuestion:
     """
 
     line: Line
-    scope: Scope
+    question: Question
     prober: Probing
     judge: Judge
     depth: Level = Level.RELEASE
@@ -101,8 +101,8 @@ def search_line(
     """
     ran_now, beside, fault = 0, list[Task[str]](), ""
     findings = tuple[Finding, ...]()
-    proofs, scope = (0, 0), question.scope
-    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, scope.policy.noise)
+    proofs, asked = (0, 0), question.question
+    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, asked.policy.noise)
     goes_below = question.depth is not Level.RELEASE
     searched = line.search(
         question.known, sure=not goes_below, announced=question.announced, captured_from="the bad end"
@@ -122,9 +122,9 @@ def search_line(
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
-                scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
+                asked = evolve(asked, policy=evolve(asked.policy, flaky=False, confirm=0))
             trials = Trials(
-                scope,
+                asked,
                 repeating or line.prober,
                 lanes,
                 index,
@@ -161,16 +161,16 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 def answer_line(
     session: Session,
     question: Question,
-    line_of: Callable[[Session, Question, Lanes], tuple[LineQuestion, QuestionRecord]],
+    line_of: Callable[[Session, Question, Lanes], LineQuestion],
 ) -> Answer:
-    """Answer a question about the line that `line_of` returns, with the question as the answer keeps it.
+    """Answer a question about the line that `line_of` returns.
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    with session.lanes(session.device_for(question.repro)[0], question.repro) as lanes:
-        line_question, record = line_of(session, question, lanes)
+    with session.lanes(question.combination.device, question.repro) as lanes:
+        line_question = line_of(session, question, lanes)
         result = search_line(line_question, lanes, session.index, session.reporter)
-    answer = _answer(result, record)
+    answer = _answer(result, QuestionRecord.of(line_question.question))
     return evolve(answer, advice=line_question.advice(answer))
 
 

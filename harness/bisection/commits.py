@@ -31,24 +31,23 @@ from harness.culprit.commit import (
 )
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
-from harness.environment import Environment
+from harness.environment import CannotBuild
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
-from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
+from harness.model import Change, Combination, Lock, Release, Repro, name_of, normalized_name
 from harness.model.culprit import Commit, Finding, Level
 from harness.model.lock import AsOf
-from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.releases import notes_on_holds, releases_on_line, scope_of
+from harness.question.releases import notes_on_holds, releases_on_line
 from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
 if TYPE_CHECKING:
     from harness.probing.lanes import Lanes
-    from harness.question.question import Question, Scope
+    from harness.question.question import Question
     from harness.repository.git import Repository
     from harness.session import Session
 
@@ -68,9 +67,9 @@ class CommitQuestion(LineQuestion):
         pair = pair_of(source, self.commits, searched)
         if isinstance(pair, str):
             return result
-        pair = inside_merge(source, pair, self.scope.policy)
+        pair = inside_merge(source, pair, self.question.policy)
         before, after = (sha[:10] for sha in pair)
-        moved = Finding(Level.COMMIT, (Change(self.scope.subject, before, after),))
+        moved = Finding(Level.COMMIT, (Change(self.question.subject, before, after),))
         finding = finding_of(source, pair, moved, len(self.commits) - 1)
         change = evolve(boundary.change, before=before, after=after)
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
@@ -82,38 +81,32 @@ class CommitQuestion(LineQuestion):
         return _what_next(answer.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
 
 
-def commit_line(session: Session, question: Question, lanes: Lanes) -> tuple[CommitQuestion, QuestionRecord]:
-    """Return the commits between two ends as a line, after a run of the newer one, and the question for the answer.
+def commit_question(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:
+    """Return the question about the commits between two ends, after a run of the newer one.
 
     Raises `BadRepository`, `UserMistake`, `UnknownProject`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    device, why = session.device_for(question.repro)
     span = find_range(session, question)
     base = f"environment: {span.base.project} {span.base.version}, with the requirements of {span.newer.short}"
-    subject = normalized_name(question.subject)
-    scope = scope_of(question, session.interpreter.version, device, subject)
+    subject, repro = question.subject, question.repro
     day = as_of(question.as_of or _day_of(span))
-    headline = (
-        f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
-    )
-    session.reporter.report(
-        SearchBegan(headline, (base, *notes_on_holds(scope.holds, question.hold), *question.notes, why))
-    )
-    judge = Judge(question.repro.signature, session.store)
-    trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
-    source = _source(session, trials, span, day, question)
-    commits, ends = (source.base, *span.chain), (question.good, question.bad)
-    record = QuestionRecord.of(scope, *ends, as_of=str(day), depth=Level.COMMIT.value, typed=question.typed)
-    line_question = CommitQuestion(
+    question = evolve(question, as_of=str(day))
+    headline = f"looking for the commit that broke {repro.name}: {subject} {span.older.short} to {span.newer.short}"
+    held = notes_on_holds(repro, subject, question.combination.holds)
+    session.reporter.report(SearchBegan(headline, (base, *held, *question.notes)))
+    judge = Judge(repro.signature, session.store)
+    trials = Trials(question, session.prober, lanes, session.index, judge, session.reporter)
+    source = _source(session, trials, span, day)
+    commits = (source.base, *span.chain)
+    return CommitQuestion(
         source=source,
         commits=commits,
         line=line_among(source, commits),
-        scope=scope,
+        question=question,
         prober=session.prober,
         judge=source.trials.judge,
         known=known_among(source, commits),
     )
-    return line_question, record
 
 
 def _what_next(record: QuestionRecord, repository: Repository, commit: str) -> str:
@@ -158,7 +151,7 @@ def find_range(session: Session, question: Question) -> CommitRange:
     url = _own_repository(session, question) if question.policy.git == "auto" else ""
     repository = open_repository(question.policy.git, url, session.workspace.clones)
     tags = repository.tags()
-    subject = normalized_name(question.subject)
+    subject = question.subject
     bad = _commit(repository, tags, _known(question.bad), subject)
     good = _commit(repository, tags, question.good, subject) if question.good is not None else None
     newer = good if question.policy.find_fix and good is not None else bad
@@ -193,15 +186,18 @@ def _own_repository(session: Session, question: Question) -> str:
         only_named=True,
     )
     lock = session.local.resolve(Probe(question.repro, combination)).lock
-    built = session.local.builder.build(lock) if lock is not None else None
-    if not isinstance(built, Environment):
+    try:
+        built = session.local.builder.build(lock) if lock is not None else None
+    except CannotBuild:
+        built = None
+    if built is None:
         return ""
-    return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
+    return repository_of(PackageFiles.of(built, [question.subject]))
 
 
 def _usable(session: Session, question: Question) -> tuple[Release, ...]:
     """Return the releases of the subject that can be installed on this machine."""
-    releases = session.index.releases(normalized_name(question.subject))
+    releases = session.index.releases(question.subject)
     return releases_on_line(releases, question, session.interpreter, (None, None))[0]
 
 
@@ -221,7 +217,7 @@ def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str
 
 def _base(session: Session, question: Question, repository: Repository, newer: Commit) -> tuple[Release, str]:
     """Return the newest installable release with a tag up to a commit, and the hash of the tagged commit."""
-    subject = normalized_name(question.subject)
+    subject = question.subject
     tagged = tagged_up_to(repository, subject, newer.sha)
     before = [release for release in _usable(session, question) if release.version in tagged]
     if not before:
@@ -233,34 +229,36 @@ def _base(session: Session, question: Question, repository: Repository, newer: C
     return newest, tagged[newest.version][1]
 
 
-def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Question) -> CommitSource:
+def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf) -> CommitSource:
     """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
 
     To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
     """
-    scope, repository = trials.scope, span.repository
-    combination = _combination(scope, day, span, question, span.newer)
-    lock = _lock(session, scope, combination)
-    built = session.local.builder.build(lock)
-    if not isinstance(built, Environment):
-        raise UserMistake(f"the environment of {scope.subject} can't be installed: {built.words}")
-    files = PackageFiles.of(built, [scope.subject])
-    builds = builds_of(trials, scope.subject)
+    question, repository = trials.question, span.repository
+    subject, find_fix = question.subject, question.policy.find_fix
+    combination = _combination(question, day, span, span.newer)
+    lock = _lock(session, question.repro, combination)
+    try:
+        built = session.local.builder.build(lock)
+    except CannotBuild as why:
+        raise UserMistake(f"the environment of {subject} can't be installed: {why}") from why
+    files = PackageFiles.of(built, [subject])
+    builds = builds_of(trials, subject)
     if is_compiled(files) and builds is None:
         raise UserMistake(
-            f"{scope.subject} has compiled parts, so its commits would have to be built",
-            hint=f"--build {scope.subject} allows that; a build runs code of the commit",
+            f"{subject} has compiled parts, so its commits would have to be built",
+            hint=f"--build {subject} allows that; a build runs code of the commit",
         )
     release = blobs_of(files)
-    tagged = find_source(repository, scope.subject, str(span.base.version), release)
-    as_in = CommitFiles(repository, tagged.layout, release, builds if is_compiled(files) else None, scope.subject)
-    plain = Probe(scope.repro, combination, lock=lock)
+    tagged = find_source(repository, subject, str(span.base.version), release)
+    as_in = CommitFiles(repository, tagged.layout, release, builds if is_compiled(files) else None, subject)
+    plain = Probe(question.repro, combination, lock=lock)
     newer = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
     bad = newer
-    if scope.policy.find_fix:
+    if find_fix:
         bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
     trials = evolve(trials, judge=trials.judge.or_captured(bad))
-    verdicts = verdicts_around(is_fix=scope.policy.find_fix)
+    verdicts = verdicts_around(is_fix=find_fix)
     source = CommitSource(
         trials,
         Sides(*(Side(lock, verdict, newer) for verdict in verdicts)),
@@ -269,7 +267,7 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
         as_in,
         repository_of(files),
         lock_of=lambda sha: (
-            _lock(session, scope, _combination(scope, day, span, question, repository.describe(sha)))
+            _lock(session, question.repro, _combination(question, day, span, repository.describe(sha)))
             if day.is_era
             else None
         ),
@@ -278,8 +276,8 @@ def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, ques
     return source
 
 
-def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
-    resolution = session.local.resolve(Probe(scope.repro, combination))
+def _lock(session: Session, repro: Repro, combination: Combination) -> Lock:
+    resolution = session.local.resolve(Probe(repro, combination))
     if resolution.lock is None:
         raise UserMistake(
             f"no environment for the commits: {resolution.words}",
@@ -288,28 +286,27 @@ def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
     return resolution.lock
 
 
-def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Question, commit: Commit) -> Combination:
+def _combination(question: Question, day: AsOf, span: CommitRange, commit: Commit) -> Combination:
     """Combine the base release with the requirements that a commit declares.
 
     The date is `day`; with "era" it is the day of the commit itself, and the base release is only held.
     """
-    repository = span.repository
-    folder = project_folder(repository, commit.sha, scope.subject)
+    repository, subject, shared = span.repository, question.subject, question.combination
+    folder = project_folder(repository, commit.sha, subject)
     declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
-    replaced = {required_name(text) for text in question.with_} | {scope.subject}
+    replaced = {name_of(text) for text in shared.requirements if text not in question.repro.dependencies} | {subject}
     own = tuple(text for text in declared or () if name_of(text) not in replaced)
     moment = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     is_era = day.is_era
-    base = f"{scope.subject}=={span.base.version}"
-    return Combination(
-        python=scope.python,
-        requirements=(*scope.requirements, scope.subject if is_era else base, *own),
+    base = f"{subject}=={span.base.version}"
+    return evolve(
+        shared,
+        requirements=(*shared.requirements, subject if is_era else base, *own),
         # The base release may be newer than the commit, and a hold is allowed to be newer than the date.
-        holds=(*scope.holds, base) if is_era else scope.holds,
+        holds=(*shared.holds, base) if is_era else shared.holds,
         as_of=day.of(moment),
-        device=scope.device,
         # Only the commits are built; the release whose files they replace has a wheel.
-        from_source=tuple(name for name in scope.from_source if normalized_name(name) != scope.subject),
+        from_source=tuple(name for name in shared.from_source if normalized_name(name) != subject),
     )
 
 

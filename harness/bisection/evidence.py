@@ -1,4 +1,8 @@
-"""Adds evidence to culprits: how the public APIs of two releases explain the failure. Runs nothing."""
+"""Adds what runs do not tell to culprits. Runs nothing.
+
+That is how the public APIs of two releases explain the failure, and the commit of the user's repository that brought a
+release in.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Failure
+from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import Group, reduced_to
 from harness.culprit.api_evidence import api_evidence
-from harness.environment import Environment
+from harness.environment import CannotBuild
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
-from harness.model import Lock, Outcome, RaisedException
+from harness.model import Lock, Outcome, RaisedException, name_of
 from harness.model.culprit import Culprit
 from harness.model.signature import last_exception
+from harness.question.revisions import History
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,6 +43,28 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
         for failure in answer.failures
     )
     return evolve(answer, failures=failures)
+
+
+def with_introductions(answer: Answer, root: Path | None) -> Answer:
+    """Add the commit of the project's repository that brought it in to each culprit, if the history of its lock says.
+
+    `root` is the project, None without one.
+    """
+    if root is None or not answer.culprits or answer.status is not Status.FOUND:
+        return answer
+    python = answer.asked.python
+    names = {change.name for change in answer.guilty_changes}
+    history = History.of(root, names.union(map(name_of, answer.asked.repro.dependencies)), python)
+    if history is None:
+        return answer
+
+    def introduced(culprit: Culprit) -> Culprit:
+        changes = [change for change in culprit.packages if change.after is not None]
+        found = (history.introduction(change.name, str(change.after), python) for change in changes)
+        return evolve(culprit, introduction=next(filter(None, found), None))
+
+    failures = (evolve(failure, culprits=tuple(map(introduced, failure.culprits))) for failure in answer.failures)
+    return evolve(answer, failures=tuple(failures))
 
 
 def _exceptions(culprit: Culprit, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
@@ -78,8 +105,6 @@ def _place(lock: Lock, prober: Probing) -> Path | None:
     """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
     try:
         built = prober.builder.build(lock, recent=True)
-    except HarnessError:
+    except (CannotBuild, HarnessError):
         return None
-    if not isinstance(built, Environment) or built.folder is None:
-        return None
-    return site_packages(built.folder)
+    return site_packages(built.folder) if built.folder is not None else None

@@ -29,14 +29,12 @@ from harness.culprit.descent import fault_in_words
 from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
-from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
+from harness.model import Observation, Outcome, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
-from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
 from harness.question.package_set import Way
 from harness.question.question import Question
-from harness.question.releases import scope_of
 from harness.question.request import EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
@@ -58,8 +56,8 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
     if question.bad is None:
         raise ValueError("the bad end of a question between two sets of packages is known")
     ends = Ends(question.good, question.bad)
-    snapshots, why = snapshots_of(session, question)
-    if not snapshots.scope.requirements and ends.bad.kind is EndKind.DAY:
+    snapshots = snapshots_of(session, question)
+    if not snapshots.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
             "no requirements are known, so no upgrade can have broken it",
             hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
@@ -70,27 +68,19 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
         snapshots, bad = own[0], own[1].end
     span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
     headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
-    session.reporter.report(SearchBegan(headline, (*question.notes, *(own[1].notes if own else ()), why)))
+    session.reporter.report(SearchBegan(headline, (*question.notes, *(own[1].notes if own else ()))))
     good_snapshot, bad_snapshot = (None, evolve(own[1], notes=())) if own is not None else snapshots.both(ends)
-    with session.lanes(snapshots.scope.device, question.repro) as lanes:
+    with session.lanes(question.combination.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
         return PackageQuestion(both, question).run()
 
 
-def snapshots_of(session: Session, question: Question) -> tuple[Snapshots, str]:
-    """Return what makes the snapshots of a question's ends, and a sentence about the device that was chosen."""
-    device, why = session.device_for(question.repro)
-    subject = normalized_name(question.subject) if question.subject else ""
-    requirements = merged_requirements(question.repro.dependencies, question.with_)
-    if subject and subject not in set(map(name_of, requirements)):
-        requirements = (*requirements, subject)
-    holds = tuple(text for text in question.hold if text != "none")
-    scope = scope_of(question, session.interpreter.version, device, subject)
-    scope = evolve(scope, requirements=requirements, holds=holds)
+def snapshots_of(session: Session, question: Question) -> Snapshots:
+    """Return what makes the snapshots of a question's ends."""
     newest = newest_end(question.as_of, session.now)
-    return Snapshots(scope, session.prober, session.index, session.interpreter, subject, newest), why
+    return Snapshots(question, session.prober, session.index, session.interpreter, newest)
 
 
 @define
@@ -129,8 +119,8 @@ class PackageQuestion:
         if ends.good is not None:
             ends.check_different(ends.good)
         if not ends.run_bad():
-            named = set(map(name_of, self.question.with_))
-            limits = tuple(text for text in ends.snapshots.limits_of(ends.bad) if name_of(text) not in named)
+            own = self.repro.dependencies
+            limits = tuple(text for text in ends.snapshots.limits_of(ends.bad) if text in own)
             self.compared = Comparison(tuple(ends.bad_runs[-1:]))
             answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
         else:
@@ -140,18 +130,15 @@ class PackageQuestion:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        record = QuestionRecord.of(
-            evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
-            ends.good.end if ends.good is not None else None,
-            bad.end,
-            python=bad.lock.python,
-            as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
-            depth=self.question.depth.value,
-            typed=self.question.typed,
+        asked = evolve(
+            self.question,
+            good=ends.good.end if ends.good is not None else None,
+            bad=bad.end,
+            as_of=bad.as_of.isoformat() if bad.as_of is not None else None,
         )
         moment = (f"today was {bad.as_of:%Y-%m-%d %H:%M} UTC",) if bad.end.is_today and status.is_change else ()
         return Answer(
-            record,
+            QuestionRecord.of(asked),
             status,
             failures=tuple(self.failures),
             constraints=self.constraints,
@@ -268,11 +255,12 @@ class PackageQuestion:
 
         Returns what still fails with the constraints.
         """
-        scope = self.ends.bad.scope
-        scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
-        bad = evolve(self.ends.bad, scope=scope).lifting(good)
+        bad = self.ends.bad
+        combination = evolve(bad.combination, from_source=(*bad.combination.from_source, *good.sources))
         if self.question.policy.find_fix and bad.as_of is not None:
-            bad = evolve(bad, as_of=good.as_of, way=Way.NEAR)  # newer releases are put into older packages
+            # Newer releases are put into older packages.
+            bad, combination = evolve(bad, way=Way.NEAR), evolve(combination, as_of=good.as_of)
+        bad = evolve(bad, combination=combination).lifting(good)
         self.compared = evolve(
             self.compared,
             not_run=self.compared.not_run or groups.not_run,
@@ -286,8 +274,8 @@ class PackageQuestion:
             latest: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(group, number, len(each))
-                alone, depth = self.ends.narrowed(group.tests), self.question.depth
-                search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
+                alone = self.ends.narrowed(group.tests)
+                search = PackageSearch(self.ends.observer, group, self.question, bad, good, repro, alone, held)
                 before = (*self.failures, *failures, *latest)
                 known = {culprit.package for failure in before for culprit in failure.culprits}
                 try:
@@ -359,7 +347,7 @@ class PackageQuestion:
             what = "the failing tests" if group.tests else "the command"
             run = search.observe(f"{what} again, at the bad end", bad.itself(search.repro))
             log = self.ends.observer.prober.store.log(run)
-        order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
+        order = ranked(units, group.exceptions, log, tuple(map(name_of, self.question.combination.requirements)))
         search = evolve(search, order=sorted(order, key=lambda name: name not in known))
         if held and search.passes(held) is not None:
             return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")

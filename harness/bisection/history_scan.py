@@ -9,13 +9,11 @@ from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.arguments import check_between, with_types
-from harness.bisection.answer import Effort
-from harness.bisection.ask import names_meant
+from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.history import History, ReleaseRow, RowState
-from harness.bisection.releases import record_of
 from harness.errors import UserMistake
 from harness.events import Judged, Progress, Reporter, SearchBegan
-from harness.model import Change, Device, Judgement, Observation, Verdict, normalized_name
+from harness.model import Change, Judgement, Observation, Verdict
 from harness.model.boundary import Boundary, Certainty
 from harness.model.repro import Bounds
 from harness.probing import Judge
@@ -23,7 +21,8 @@ from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
-from harness.question.releases import Plan, check_ends, fill_plan, notes_on_packages
+from harness.question.releases import ReleaseLine, check_ends, line_between, notes_on_packages
+from harness.question.repros import names_meant
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
 
@@ -48,16 +47,16 @@ class HistoryRange:
         check_between("max_gap", self.max_gap, 1)
 
 
-def make_history_plan(
-    question: Question, wanted: HistoryRange, *, index: Index, interpreter: Interpreter, device: Device
-) -> Plan:
-    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
-    if possible with under a third of them run.
+def history_line(
+    question: Question, wanted: HistoryRange, *, index: Index, interpreter: Interpreter
+) -> tuple[ReleaseLine, int]:
+    """Return the line of a scan, by default from the repro's older bound to the newest release, and its stride.
 
-    The plan's bad end is the release whose other packages
-    are kept for all probes; None: the newest release that can be resolved. Raises the same errors as `make_plan`.
+    Of so many neighbouring releases at least one is run or known; if possible under a third of all. The bad end of the
+    line is the release whose other packages are kept for all probes; None: the newest release that can be resolved.
+    Raises the same errors as `line_of`.
     """
-    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    bounds = question.repro.subjects.get(question.subject, Bounds())
     choices: list[str] = []
     since, until = wanted.since, wanted.until
     if since is None:
@@ -69,16 +68,15 @@ def make_history_plan(
     check_ends(index, question.subject, (since, until))
     if since is not None and until is not None and version_of(since) > version_of(until):
         raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
-    plan = fill_plan(question, since, until, choices, index=index, interpreter=interpreter, device=device)
+    line = line_between(question, since, until, index=index, interpreter=interpreter)
     # A bisection keeps other packages near the repro's bad bound, too, so the two share their runs.
     bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
-    near = bad if bad in plan.names else None
-    choices = [*plan.choices, *notes_on_packages(plan, near or until or "the newest release")]
-    stride = wanted.max_gap or stride_for(len(plan.releases))
+    near = bad if bad in line.names else None
+    choices += notes_on_packages(question, line, near or until or "the newest release")
+    stride = wanted.max_gap or stride_for(len(line.releases))
     if wanted.max_gap is None and stride > 1:
         choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")
-    anchored = plan.names.index(near) if near is not None else None
-    return evolve(plan, good=None, bad=anchored, stride=stride, choices=tuple(choices))
+    return evolve(line, question=evolve(line.question, good=None, bad=near)).noting(choices), stride
 
 
 def _older_bound(bounds: Bounds, until: str | None) -> str | None:
@@ -90,33 +88,32 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-def ask(session: Session, question: Question, wanted: HistoryRange = HistoryRange()) -> tuple[Plan, History]:
-    """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
-    device, why = session.device_for(question.repro)
-    with names_meant(question):
-        plan = make_history_plan(question, wanted, index=session.index, interpreter=session.interpreter, device=device)
-    plan = evolve(plan, choices=(*plan.choices, why))
-    with session.lanes(device, question.repro) as lanes:
-        return plan, scanned(plan, session.prober, lanes, session.reporter)
+def ask(session: Session, question: Question, wanted: HistoryRange = HistoryRange()) -> History:
+    """Scan the releases of a question's subject. Raises the same errors as `harness.bisection.ask.ask`."""
+    with names_meant(question.combination.requirements):
+        line, stride = history_line(question, wanted, index=session.index, interpreter=session.interpreter)
+    with session.lanes(question.combination.device, question.repro) as lanes:
+        return scanned(line, stride, session.prober, lanes, session.reporter)
 
 
-def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> History:
-    """Scan the releases of a plan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-    begun = time.monotonic()
-    signature = plan.repro.signature
-    record = RunLog(Judge(signature, prober.store), reporter=reporter)
-    line = Line(plan.subject, plan.names, plan.probes(prober))
-    scan = Scan(len(plan.releases), plan.stride, lambda trial: record.judge.reading(record.observations[trial]))
+def scanned(releases: ReleaseLine, stride: int, prober: Probing, lanes: Lanes, reporter: Reporter) -> History:
+    """Scan a line of releases for windows. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+    begun, question = time.monotonic(), releases.question
+    repro, shared = question.repro, question.combination
+    record = RunLog(Judge(repro.signature, prober.store), reporter=reporter)
+    line = Line(question.subject, releases.names, releases.probes(prober))
+    scan = Scan(len(line.names), stride, lambda trial: record.judge.reading(record.observations[trial]))
 
     def progress() -> Progress:
         return Progress(scan.states, scan.remaining())
 
     headline = (
-        f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {line.names[0]} to "
-        f"{line.names[-1]}, {len(line.names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
+        f"looking for every window in which {repro.name} was broken: {line.subject} {line.names[0]} to "
+        f"{line.names[-1]}, {len(line.names)} releases, Python {shared.python}, {shared.device.value}"
     )
-    recognised = (f"the bug is recognised by: {signature}",) if signature is not None else ()
-    reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out_words(plan.left_out)), progress()))
+    recognised = (f"the bug is recognised by: {repro.signature}",) if repro.signature is not None else ()
+    details = (*question.notes, *recognised, *left_out_words(releases.left_out))
+    reporter.report(SearchBegan(headline, details, progress()))
 
     def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
         return record.take(trial, line.names[trial.position], observation, cached=cached)
@@ -135,7 +132,9 @@ def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> Hi
     for trial, observation, judgement in known:
         reporter.report(Judged(line.label_of(trial), judgement, observation, cached=True, progress=progress()))
     engine.drive(scan)
-    return history_of(plan, [_boundary(line, record, *change) for change in scan.changes], record, begun)
+    boundaries = [_boundary(line, record, *change) for change in scan.changes]
+    history = history_of(releases, boundaries, record, begun)
+    return evolve(history, stride=stride, platform=prober.builder.interpreter.platform)
 
 
 def _boundary(line: Line, record: RunLog, part: Part, search: LineSearch) -> Boundary:
@@ -171,7 +170,7 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
     return ReleaseRuns(worst, bad[0], is_flaky=True)
 
 
-def history_of(plan: Plan, boundaries: Sequence[Boundary], record: RunLog, begun: float) -> History:
+def history_of(line: ReleaseLine, boundaries: Sequence[Boundary], record: RunLog, begun: float) -> History:
     """Build the history of a finished scan that began at `begun` (seconds)."""
     observations: dict[int, list[Observation]] = {}
     for trial, observation in sorted(record.observations.items()):
@@ -179,21 +178,19 @@ def history_of(plan: Plan, boundaries: Sequence[Boundary], record: RunLog, begun
     ran = {observation.key for observation in record.observations.values() if observation.outcome.ran}
     probes = len({step.release for step in record.steps if not step.cached and step.observation in ran})
     return History(
-        record_of(plan),
+        QuestionRecord.of(line.question),
         record.signature,
         tuple(boundaries),
-        _rows(plan, {position: _together(record.judge, runs) for position, runs in observations.items()}),
+        _rows(line, {position: _together(record.judge, runs) for position, runs in observations.items()}),
         tuple(record.steps),
-        plan.stride,
-        plan.interpreter.platform,
-        Effort(probes, wall_s=time.monotonic() - begun),
+        effort=Effort(probes, wall_s=time.monotonic() - begun),
     )
 
 
-def _rows(plan: Plan, runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
+def _rows(line: ReleaseLine, runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
     verdicts = {position: run.judgement.verdict for position, run in runs.items()}
-    rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in plan.left_out.items()]
-    for position, release in enumerate(plan.releases):
+    rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in line.left_out.items()]
+    for position, release in enumerate(line.releases):
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""
         if (run := runs.get(position)) is not None:
@@ -202,16 +199,16 @@ def _rows(plan: Plan, runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]
                 ReleaseRow(name, state, run.judgement.reason, day, observation.key, observation.measured, run.is_flaky)
             )
         else:
-            rows.append(_not_run(plan, name, day, position, verdicts))
+            rows.append(_not_run(line, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))
 
 
-def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[int, Verdict]) -> ReleaseRow:
+def _not_run(line: ReleaseLine, name: str, day: str, position: int, verdicts: Mapping[int, Verdict]) -> ReleaseRow:
     testable = [p for p, verdict in verdicts.items() if verdict is not Verdict.SKIP]
     before = max((p for p in testable if p < position), default=None)
     after = min((p for p in testable if p > position), default=None)
     if before is None or after is None or verdicts[before] is not verdicts[after]:
         return ReleaseRow(name, RowState.UNKNOWN, "not run", day)
     verdict = verdicts[before].value
-    words = f"not run: {plan.names[before]} and {plan.names[after]} around it are {verdict}"
+    words = f"not run: {line.names[before]} and {line.names[after]} around it are {verdict}"
     return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.bisection.observing import Observer
+    from harness.question.question import Question
 
 
 _FEW = 4
@@ -56,18 +57,18 @@ class FlakyError(Exception):
 class PackageSearch:
     """The search for the culprits of one failure.
 
-    `held` are the versions that are also held back in every run. `alone` is what runs below the release, down to
-    `depth`. `units` are the changes by package, and `order` the packages with the most likely first.
+    `held` are the versions that are also held back in every run. `alone` is what runs below the release. `units` are
+    the changes by package, and `order` the packages with the most likely first.
     """
 
     observer: Observer
     group: Group
+    question: Question
     bad: Snapshot
     good: Snapshot
     repro: Repro
     alone: Repro
     held: Versions
-    depth: Level
     order: Sequence[str] = ()
     units: Mapping[str, Change] = field(init=False)
 
@@ -77,7 +78,7 @@ class PackageSearch:
             change.name: change
             for change in self.good.lock.diff(self.bad.lock)
             if change.name not in self.held
-            and self.bad.scope.subject in ("", change.name)
+            and self.question.subject in ("", change.name)
             # One that only the bad end has can be left out unless that end is a day.
             and (change.before is not None or self.bad.way is Way.NEAR)
         }
@@ -108,7 +109,7 @@ class PackageSearch:
         sentence = f"{counted(len(self.order), 'package')} changed: which must be held back?"
         observer = self.observer
         trials = Trials(
-            self.bad.scope,
+            self.question,
             observer.repeating(self.judge),
             observer.lanes,
             observer.index,
@@ -149,20 +150,21 @@ class PackageSearch:
         candidates, releases, left_out = line
         span = f"{name}, from {candidates.names[0]} to {candidates.names[-1]}"
         judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
-        scope = evolve(
-            self.bad.scope,
-            repro=self.repro if self.depth is Level.RELEASE else self.alone,
+        shared, depth = self.bad.combination, self.question.depth
+        question = evolve(
+            self.question,
+            repro=self.repro if depth is Level.RELEASE else self.alone,
             subject=name,
-            requirements=tuple(text for text in self.bad.requirements if text != name),
+            combination=evolve(shared, requirements=tuple(text for text in shared.requirements if text != name)),
             policy=observer.policy,
         )
         line_question = _PackageLine(
             search=self,
             line=candidates,
-            scope=scope,
+            question=question,
             prober=observer.prober,
             judge=judge,
-            depth=Level.PACKAGE if self.depth is Level.RELEASE else self.depth,
+            depth=Level.PACKAGE if depth is Level.RELEASE else depth,
             announced=(f"{counted(len(candidates.names), 'release')} of {span}: which broke it?", ()),
             known=self._likely(candidates, judge),
             candidates=candidates_of(releases),
@@ -179,7 +181,7 @@ class PackageSearch:
             return Culprit(evolve(boundary, change=change)), ()
         judgement = self.judge(boundary.sides[-1])
         boundary = evolve(boundary, message=judgement.reason if judgement.differs else boundary.message)
-        is_wanted = (self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD) or any(
+        is_wanted = (depth is not Level.RELEASE and judgement.verdict is Verdict.BAD) or any(
             finding.is_tied for finding in below
         )
         return Culprit(boundary, below if is_wanted else ()), below
@@ -188,7 +190,7 @@ class PackageSearch:
         """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
         good, bad = sides.before, sides.after
         is_same = self.judge(bad.observation).verdict is Verdict.BAD
-        until = self.depth if is_same else Level.RELEASE
+        until = self.question.depth if is_same else Level.RELEASE
         if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
             until = Level.PACKAGE
         bad = evolve(bad, observation=reduced_to(bad.observation, self.group))
@@ -205,9 +207,10 @@ class PackageSearch:
         if change.before is None or change.after is None:
             return None
         name, observer, bad = change.name, self.observer, self.bad
-        scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
+        shared = evolve(bad.combination, from_source=(*bad.combination.from_source, *bad.sources))
+        question = evolve(self.question, combination=shared)
         interpreter, known = observer.prober.builder.interpreter, observer.index.known_releases(name)
-        releases, left_out = releases_on_line(known, scope, interpreter, (change.before, change.after), self._until)
+        releases, left_out = releases_on_line(known, question, interpreter, (change.before, change.after), self._until)
         if len(releases) < 2:
             return None
         names = tuple(str(release.version) for release in releases)

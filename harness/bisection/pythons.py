@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.answer import Answer
 from harness.bisection.boundaries import LineQuestion, answer_line
 from harness.culprit.descent import find_culprit
 from harness.culprit.proofs import Trials
@@ -26,8 +26,7 @@ from harness.probing import Judge, Probe
 from harness.probing.line import Line, SearchedLine, left_out_words
 from harness.probing.probe import Probers
 from harness.question.package_set import PackageSet, Way
-from harness.question.question import Question, Scope
-from harness.question.releases import scope_of
+from harness.question.question import Question
 from harness.question.request import End, EndKind, check_order
 from harness.session import Session, at_python
 
@@ -40,11 +39,15 @@ _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
 
 @frozen
 class _Python:
-    """One Python: the session that runs with it, the question as it is there, and what all its probes share."""
+    """One Python: the session that runs with it, and the question as it is with it."""
 
     session: Session
     question: Question
-    scope: Scope
+
+    @property
+    def version(self) -> str:
+        """The full version."""
+        return self.question.combination.python
 
     @property
     def minor(self) -> str:
@@ -56,9 +59,10 @@ class _Python:
 
         With the lock of another Python, they have its versions as far as they fit.
         """
-        scope, day = self.scope, as_of(self.question.as_of).moment if lock is None else None
+        day = as_of(self.question.as_of).moment if lock is None else None
         way = Way.DAY if lock is None else Way.NEAR
-        beside = PackageSet(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
+        combination = evolve(self.question.combination, as_of=day)
+        beside = PackageSet(repro=self.question.repro, combination=combination, way=way, lock=lock)
         return beside.at(self.session.prober, {}, attempt)
 
 
@@ -71,7 +75,7 @@ class PythonQuestion(LineQuestion):
     def below(self, trials: Trials, sides: Sides, searched: SearchedLine) -> tuple[Finding, ...]:
         """Find whether it is the newer Python, or which of its packages."""
         older, newer = (self.pythons[position] for position in searched.search.result.boundary or ())
-        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, self.depth)
+        return _package_or_python(evolve(trials, question=newer.question), older, newer, sides, self.depth)
 
 
 def answer_pythons(session: Session, request: Request, look_up: Callable[[Session], Question]) -> Answer:
@@ -84,13 +88,11 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
     check_order(good, bad, find_fix=find_fix, key=Version)
     pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), look_up)
     minors = tuple(python.minor for python in pythons)
-    question, scope = pythons[-1].question, pythons[-1].scope
+    ends = [End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad)]
+    question = evolve(pythons[-1].question, good=ends[0], bad=ends[1])
+    repro, device = question.repro, question.combination.device
     verb = "fixed" if find_fix else "broke"
-    headline = (
-        f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
-    )
-    ends = (End(EndKind.PYTHON, text) if text else None for text in (request.good, request.bad))
-    record = QuestionRecord.of(scope, *ends, depth=question.depth.value, typed=question.typed)
+    headline = f"looking for the Python that {verb} {repro.name}: {minors[0]} to {minors[-1]}, {device.value}"
     line_question = PythonQuestion(
         pythons=pythons,
         reasons=left_out,
@@ -102,16 +104,15 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
             minors.index(bad) if bad is not None else None,
             find_fix=find_fix,
             unit="Python",
-            label=lambda position: f"Python {pythons[position].scope.python}",
+            label=lambda position: f"Python {pythons[position].version}",
         ),
-        scope=scope,
-        prober=Probers({python.scope.python: python.session.prober for python in pythons}),
-        judge=Judge(scope.repro.signature, session.store),
+        question=question,
+        prober=Probers({python.version: python.session.prober for python in pythons}),
+        judge=Judge(repro.signature, session.store),
         depth=question.depth,
         announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    answer = answer_line(session, question, lambda *_: (line_question, record))
-    return evolve(answer, notes=(*question.notes, *answer.notes))
+    return answer_line(session, question, lambda *_: line_question)
 
 
 def _pythons(
@@ -132,9 +133,9 @@ def _pythons(
             left_out[minor] = f"not on this machine; uv python install {minor} installs it"
             continue
         question = look_up(other)
-        repro, version = question.repro, other.interpreter.version
-        if meets(repro.requires_python, version):
-            pythons.append(_Python(other, question, scope_of(question, version, other.device_for(repro)[0], SUBJECT)))
+        repro = question.repro
+        if meets(repro.requires_python, other.interpreter.version):
+            pythons.append(_Python(other, question))
         elif minor in given:
             raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
         else:
@@ -161,12 +162,12 @@ def _package_or_python(
     trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level
 ) -> tuple[Finding, ...]:
     """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
-    before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
+    before, after, was, now = sides.before, sides.after, older.version, newer.version
     with_older = newer.probe(lock=before.lock)
     swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
     run = swapped.observation
     if swapped.verdict is before.verdict and run is not None and run.lock is not None:
-        own = evolve(trials, scope=newer.scope, prober=newer.session.local)
+        own = evolve(trials, question=newer.question, prober=newer.session.local)
         inside = Sides(Side(run.lock, before.verdict, run), after)
         findings = find_culprit(own, inside, until)
         if findings:

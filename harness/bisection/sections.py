@@ -13,7 +13,7 @@ from harness.bisection.answer import Answer, Failure
 from harness.bisection.wording import head_of, state_of, subject_of
 from harness.model import Verdict
 from harness.model.boundary import Boundary, Counts
-from harness.model.culprit import Culprit, Finding
+from harness.model.culprit import Culprit, Finding, Introduction
 from harness.model.release import version_order
 from harness.model.text import counted, in_environment, listed, listed_in_order, plain, sentence_and_table, short_reason
 
@@ -106,6 +106,7 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         rows = []
         shown |= {release, *texts}
         if is_new:
+            yield from _introduction(culprit.introduction) if culprit.introduction is not None else ()
             yield from _below(culprit.findings) if culprit.findings else ()
             yield from _differences(boundary, {change.name for change in culprit.packages})
     if rows:
@@ -157,6 +158,15 @@ def _runs(verdict: Verdict, counts: Counts | None) -> str:
         return verdict.word
     shown = counts.bad if verdict is Verdict.BAD else counts.runs - counts.bad
     return f"{verdict.word} in {shown} of {counts.runs} runs"
+
+
+def _introduction(introduction: Introduction) -> Iterator[Section]:
+    """Yield what the commit of the user's repository changed."""
+    if introduction.commit is not None:
+        rows = (
+            Row(introduction.file, (introduction.commit.described,), code="\n".join(map(plain, introduction.lines))),
+        )
+        yield Section("In your repository", rows)
 
 
 def _below(findings: tuple[Finding, ...]) -> Iterator[Section]:

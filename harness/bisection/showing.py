@@ -13,7 +13,7 @@ from harness.bisection.answer import SCHEMA, Answer, Failure, Status
 from harness.bisection.sections import html_of
 from harness.bisection.wording import head_of, state_of
 from harness.model import Change, Observation, Signature
-from harness.model.culprit import Culprit, Finding
+from harness.model.culprit import Commit, Culprit, Finding
 from harness.model.signature import given_parts
 from harness.model.text import picked
 from harness.model.verdict import Step
@@ -87,6 +87,7 @@ def _guilty(culprit: Culprit) -> Iterator[dict[str, Any]]:
             "observations": boundary.sides,
             "confidence": boundary.certainty.confidence,
             "flaky": boundary.certainty.is_flaky,
+            "introduction": _JSON.unstructure(culprit.introduction) if is_own else None,
             "constraint": culprit.constraint if is_own or len(culprit.packages) == 1 else "",
         }
 
@@ -110,6 +111,7 @@ _JSON = cattrs.Converter()
 _JSON.register_unstructure_hook(Observation, lambda run: run.key)
 _JSON.register_unstructure_hook(Signature, given_parts)
 _JSON.register_unstructure_hook(Step, Step.as_json)
+_JSON.register_unstructure_hook(Commit, Commit.as_json)
 _JSON.register_unstructure_hook(Change, lambda change: picked(change, "name before after"))
 _LEVEL = make_dict_unstructure_fn(Finding, _JSON, is_minimal=override(rename="minimal"))
 _JSON.register_unstructure_hook(Finding, _level)

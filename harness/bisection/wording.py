@@ -9,11 +9,11 @@ from datetime import datetime
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Failure, Status
+from harness.bisection.answer import Answer, Comparison, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Outcome, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
-from harness.model.culprit import Culprit, Finding, Region
+from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
@@ -30,6 +30,45 @@ def sentence_of(answer: Answer) -> str:
         else ""
     )
     return lifted + _answer(answer) + _how_sure(answer) + _how_far(answer)
+
+
+def parts_of(answer: Answer) -> tuple[Answer, ...]:
+    """Return an answer for each culprit, see `part_of`; the answer itself if it has at most one."""
+    culprits = answer.culprits
+    return tuple(part_of(answer, (culprit,)) for culprit in culprits) if len(culprits) > 1 else (answer,)
+
+
+def part_of(answer: Answer, culprits: Sequence[Culprit]) -> Answer:
+    """Return what an answer says about some of its culprits: their failures and constraints, in sentences of its own.
+
+    Notes and what else differs between the two ends are left out. The run that shows the constraint of a single culprit
+    to be enough is that of its good side.
+    """
+    names = {change.name for culprit in culprits for change in culprit.packages}
+    names |= {other.subject for culprit in culprits for other in (culprit.boundary, *culprit.companions)}
+    wanted = {_met_with(culprit) for culprit in culprits}
+    failures = [
+        evolve(failure, culprits=own)
+        for failure in answer.failures
+        if (own := tuple(culprit for culprit in failure.culprits if _met_with(culprit) in wanted))
+    ]
+    shown = answer.verified_by
+    if shown is not None and len(culprits) == 1:
+        shown = culprits[0].boundary.by_verdict.get(Verdict.GOOD)
+    part = evolve(
+        answer,
+        failures=tuple(failures),
+        constraints=tuple(text for text in answer.constraints if name_of(text) in names),
+        verified_by=shown,
+        comparison=Comparison(answer.comparison.runs, lifted=answer.comparison.lifted),
+        notes=(),
+    )
+    return evolve(part, sentence=sentence_of(part))
+
+
+def _met_with(culprit: Culprit) -> tuple[str, str | None]:
+    """The release with which users meet a culprit, by which it is the same in all failures."""
+    return culprit.package, culprit.boundary.ends[1]
 
 
 def _answer(answer: Answer) -> str:
@@ -264,7 +303,8 @@ def _end(answer: Answer, which: str) -> str:
     if named is None:
         return ""
     moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
-    end = End(EndKind(named["kind"]), named["text"], moment)
+    commit = Commit(named["commit"], "", "", "") if "commit" in named else None
+    end = End(EndKind(named["kind"]), named["text"], moment, commit=commit)
     release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
@@ -369,6 +409,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     else:
         rows += [row for culprit in culprits for row in _rows_of(culprit)]
     rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    rows += [("Came with", text) for text in dict.fromkeys(map(_introduced, culprits)) if text]
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
@@ -413,8 +454,13 @@ def _workaround(answer: Answer) -> str:
     run = answer.verified_by
     if run is None:
         return f"{answer.constraint} (not confirmed by a run)"
-    passed = run.outcome is Outcome.COMPLETED
-    return f"{answer.constraint} ({f'a run with {them} passed' if passed else f'nothing else newly fails with {them}'})"
+    sides = {side.key for culprit in answer.culprits for side in culprit.boundary.sides}
+    shown = f"nothing else newly fails with {them}"
+    if run.outcome is Outcome.COMPLETED:
+        shown = f"a run with {them} passed"
+    elif run.key in sides:
+        shown = f"the tests that it broke pass with {them}"
+    return f"{answer.constraint} ({shown})"
 
 
 def cause_of(culprit: Culprit) -> str:
@@ -437,6 +483,16 @@ def cause_of(culprit: Culprit) -> str:
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
     return f"{who} changed {where}" if where else who
+
+
+def _introduced(culprit: Culprit) -> str:
+    """Say which commit of the user's repository brought a culprit in; "" if its history does not tell."""
+    introduction = culprit.introduction
+    if introduction is None:
+        return ""
+    if introduction.commit is None:
+        return f"no commit yet: {introduction.file} has {culprit.package} {introduction.version}"
+    return f"{culprit.package}: commit {introduction.commit.described}, in {introduction.file}"
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:

@@ -15,12 +15,12 @@ from rich.text import Text
 from harness.cli.options import settings_options
 from harness.environment import Workspace
 from harness.environment.disk_space import kept_folders, own_bytes, prune_wheels, remove_leftovers
-from harness.environment.workspace import remove_abandoned
 from harness.errors import HarnessError
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
 from harness.run.launch import remove_tree
+from harness.run.locks import remove_abandoned
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.terminal.console import Console
@@ -56,7 +56,7 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         yield "set-up", False, f"{error.message}. {error.hint}"
         return
     yield "python", True, f"{session.interpreter.version} at {session.interpreter.path}"
-    answer = session.local.resolver.uv.call("--version", cwd=Path.cwd())
+    answer = session.local.builder.uv.call("--version", cwd=Path.cwd())
     yield "uv", answer.returncode == 0, answer.words
     try:
         releases = session.index.releases(_PROJECT_TO_ASK_FOR)

@@ -13,7 +13,7 @@ from harness.arguments import OptionGroup
 from harness.cli.options import FILE, SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
-from harness.matrix import Matrix, read_matrix
+from harness.matrix import Cell, Matrix, read_matrix
 from harness.matrix.page import MatrixResult, write_page
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
@@ -102,11 +102,13 @@ def matrix(
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
         choice = choose(expanded_by_index(read, sessions.first), only)
-        for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
+        cells = () if show else sessions.runnable(choice.cells)
+        reasons = dict.fromkeys(sessions.blocked(choice.cells).values())
+        for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in reasons)):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
         try:
-            runs = () if show else _run(sessions, choice)
+            runs = _run(sessions, cells) if cells else ()
         except Interrupted as error:
             stopped = error
         rows = results_of(choice.matrix.cells, sessions, runs)
@@ -125,8 +127,7 @@ def matrix(
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
-def _run(sessions: Sessions, choice: ChosenCells) -> tuple[CellRun, ...]:
-    cells = tuple(filter(sessions.can_run, choice.cells))
+def _run(sessions: Sessions, cells: tuple[Cell, ...]) -> tuple[CellRun, ...]:
     with sessions.lanes(cells) as lanes:
         return run_cells(cells, sessions, lanes)
 

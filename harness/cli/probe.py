@@ -12,6 +12,7 @@ from attrs import evolve
 
 from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, json_option, settings_options
+from harness.environment import CannotBuild
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
@@ -96,9 +97,10 @@ def probe(
     else:
         print_observation(Console(soft_wrap=True), probed.observation, probed.judgement)
     if environment and (lock := probed.observation.lock) is not None:
-        failed = session.local.builder.give(lock, environment)
-        if failed is not None:
-            click.echo(f"{environment} is left as it was: its packages can't be installed: {failed.words}", err=True)
+        try:
+            session.local.builder.give(lock, environment)
+        except CannotBuild as why:
+            click.echo(f"{environment} is left as it was: its packages can't be installed: {why}", err=True)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)
 
 

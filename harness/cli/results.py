@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 from rich.table import Table
 from rich.text import Text
 
+from harness.bisection.wording import parts_of
 from harness.cli.options import output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
@@ -57,23 +59,27 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     show_default=True,
     help="markdown for an issue, html to look at, json for programs.",
 )
+@click.option("--package", metavar="NAME", help="Only what is about this culprit, for its maintainers.")
 @output_option("Write there instead of to stdout.")
 @settings_options()
-def report(id: str | None, style: str, output: Path | None, settings: Settings) -> None:  # noqa: A002
+def report(id: str | None, style: str, package: str | None, output: Path | None, settings: Settings) -> None:  # noqa: A002
     """Write the report of an answer: the newest, or the one whose ID begins so.
 
-    Names the repository of the culprit too, if its metadata has one: you send the report, the harness never does.
+    Names the repository of each culprit too, if its metadata has one: you send the report, the harness never does.
 
     \b
     harness report
+    harness report --package httpx
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
     stored = Archive(store).get(id)
+    stored = stored.about_package(package) if package is not None else stored
     print_or_write(RENDERERS[style](page_of(store, stored)), output)
-    package = recipient_package(stored.answer)
-    if repository := repositories_of(stored).get(package):
-        click.echo(f"  the repository of {package}: {repository}", err=True)
+    for part in parts_of(stored.answer):
+        recipient = recipient_package(part)
+        if repository := repositories_of(evolve(stored, answer=part)).get(recipient):
+            click.echo(f"  the repository of {recipient}: {repository}", err=True)
 
 
 def recipient_package(answer: Answer) -> str:

@@ -18,7 +18,7 @@ import click
 from attrs import evolve, frozen
 
 from harness.cli.options import settings_options
-from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
+from harness.environment import Builder, CannotBuild, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.question.project import Project, Projects, find_project
@@ -52,8 +52,9 @@ class Entered:
 @click.command(cls=_Command, options_metavar="[OPTIONS] [-- COMMAND]")
 @click.argument("side", type=click.Choice(["good", "bad"]), default="bad")
 @click.option("--answer", "id", metavar="ID", help="The answer whose ID begins so [default: the newest].")
+@click.option("--package", metavar="NAME", help="The culprit whose side it is [default: the first].")
 @settings_options()
-def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
+def shell(side: str, id: str | None, package: str | None, settings: Settings) -> None:  # noqa: A002
     """Open a shell in the environment of either side of an answer, good or bad [default: bad].
 
     It has exactly the packages of that run, and starts in a fresh copy of the project, or in a folder with the repro.
@@ -69,6 +70,7 @@ def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
     if not command and not sys.stdin.isatty():
         raise UserMistake("a shell needs a terminal", hint=f"harness shell {side} -- COMMAND runs a command there")
     stored = Archive(Store.opened(settings.results)).get(id)
+    stored = stored.about_package(package) if package is not None else stored
     observation = side_of(stored, side)
     python = observation.lock.python if observation.lock is not None else None
     session = local_session(evolve(settings, python=python))
@@ -135,11 +137,8 @@ def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
 @contextlib.contextmanager
 def _environment(builder: Builder, lock: Lock) -> Iterator[tuple[Path, Path]]:
     """A copy of the environment of a lock that shares no file, built again if it is gone, and a folder to work in."""
-    built = builder.build(lock)
-    if isinstance(built, Uninstallable):
-        raise UserMistake(f"the packages of this run can't be installed any more: {built.words}")
     try:
-        with watched_environment(builder, built, apart=True) as place:
+        with watched_environment(builder, builder.build(lock), apart=True) as place:
             yield place.environment.python, place.scratch
     except CannotBuild as error:
         raise UserMistake(f"the packages of this run can't be installed any more: {error}") from error

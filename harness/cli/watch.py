@@ -27,11 +27,12 @@ from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
 from harness.question.parsing import day
 from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
+from harness.records import as_record, read_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
 from harness.settings import Settings
-from harness.store import Store, as_record, read_record
+from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
@@ -42,7 +43,7 @@ from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
 Exit codes:
-    0  nothing new broke (always in the first night, which has nothing to compare with)
+    0  nothing new broke; the first night only notes what is bad, since it has nothing to compare with
     1  something broke, or broke again: it has a report, or still waits for its cause
     3  no cell could be judged
   The others are those of every command.
@@ -84,8 +85,9 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     ):
         matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)
+        runnable = sessions.runnable(matrix.cells)
         archive.put(Night(matrix.name, start.isoformat()))
-        with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
+        with sessions.lanes(runnable) as lanes:
             night = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent).run()
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))

@@ -168,7 +168,7 @@ def prepared(
     check = partial(check_time, trials.until)
     edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut, check)
     before, after = traces or (None, None)
-    clues = Clues(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
+    clues = Clues(sides, trials.question.repro.source, before, after, Pointers.of(exchange, sides))
     check()
     consistency = Consistency(edits, ties_of(edits, clues.idle(edits)))
     check()
@@ -232,7 +232,7 @@ def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, .
 def warmed(search: CodeSearch) -> Iterator[CodeSearch]:
     """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
     trials = search.trials
-    if not isinstance(trials.prober, Prober) or not trials.scope.policy.fork:
+    if not isinstance(trials.prober, Prober) or not trials.question.policy.fork:
         yield search
         return
     warm = WarmProber(trials.prober, trials.lanes, trials.judge, trials.reporter)

@@ -63,7 +63,7 @@ def find_commit(trials: Trials, sides: Sides, finding: Finding, git: str, cache:
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     try:
-        pair = bisected(source, chain, finding.files, trials.scope.policy)
+        pair = bisected(source, chain, finding.files, trials.question.policy)
     except BadRepository as error:  # a partial clone lacks the files of some commits
         return _words_of(error)
     if isinstance(pair, str):
@@ -73,7 +73,7 @@ def find_commit(trials: Trials, sides: Sides, finding: Finding, git: str, cache:
 
 def builds_of(trials: Trials, project: str) -> Projects | None:
     """Return a builder for commits of a project (its normalised name), or None if `--build` does not allow it."""
-    allowed = trials.scope.from_source
+    allowed = trials.question.combination.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
     builder = trials.prober.builder

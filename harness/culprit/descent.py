@@ -67,7 +67,7 @@ def _add_lower_levels(trials: Trials, narrowed: Sides, findings: list[Finding], 
         findings[:] = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     if until is Level.COMMIT and findings[-1].is_shown_one_way:
         cache = trials.prober.builder.workspace.clones
-        commit = find_commit(trials, narrowed, findings[-1], trials.scope.policy.git, cache)
+        commit = find_commit(trials, narrowed, findings[-1], trials.question.policy.git, cache)
         if isinstance(commit, str):
             findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
         else:

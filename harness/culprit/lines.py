@@ -106,7 +106,7 @@ _LEAST_S, _MOST_S, _RUNS = 120.0, 600.0, 40
 
 def _limit(trials: Trials, sides: Sides) -> float:
     """The time for the search in seconds: as asked, else two minutes, or the time of 40 runs up to ten minutes."""
-    limit = trials.scope.policy.time_s
+    limit = trials.question.policy.time_s
     run = max(sides.before.observation.duration_s, sides.after.observation.duration_s)
     return limit if limit is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
 

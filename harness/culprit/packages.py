@@ -321,8 +321,8 @@ class _Exchanges:
 
         Those that the newer side lacks are usually only required by others, so they come last.
         """
-        raised, scope, lock = failure_of(self.sides), self.trials.scope, self.sides.after.lock
-        requested = [name for name in map(name_of, scope.repro.dependencies) if name != scope.subject]
+        raised, question, lock = failure_of(self.sides), self.trials.question, self.sides.after.lock
+        requested = [name for name in map(name_of, question.repro.dependencies) if name != question.subject]
         order = ranked(self.changes, tuple(raised.chain()) if raised is not None else (), "", requested)
         return tuple(sorted(order, key=lambda name: not lock.version_of(name)))
 

@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.environment import Environment, Index
+from harness.environment import CannotBuild, Environment, Index
 from harness.events import SILENT, Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Combination,
@@ -23,9 +23,9 @@ from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import SearchedLine
-from harness.probing.probe import Probing
+from harness.probing.probe import Around, Probing
 from harness.probing.warm import is_warm
-from harness.question.question import Scope
+from harness.question.question import Question
 from harness.search import Grid, Trial
 
 
@@ -39,7 +39,7 @@ class Claim:
 
 
 @frozen
-class Unseen:
+class Unseen(Around):
     """A prober that never returns a seen run: it repeats a probe whose key is in `used`."""
 
     prober: Probing
@@ -52,10 +52,6 @@ class Unseen:
             probe = next_attempt(probe)
             prepared = self.prober.prepare(probe)
         return prepared
-
-    def execute(self, prepared: Prepared) -> Observation:
-        """Run it with the wrapped prober."""
-        return self.prober.execute(prepared)
 
 
 @define
@@ -77,14 +73,14 @@ class Tally:
 
 @frozen
 class Trials:
-    """Runs and judges probes for all levels, with the scope of the question and its judge.
+    """Runs and judges probes for all levels, with the question and its judge.
 
     `until` is the time on the monotonic clock at which searches stop, None for no limit. `known` are the runs of
     releases that were made before. `repeat_beside` starts a run that will be missing later, if more lanes are free than
     it is told to leave.
     """
 
-    scope: Scope
+    question: Question
     prober: Probing
     lanes: Lanes
     index: Index
@@ -105,12 +101,12 @@ class Trials:
 
     def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
         combination = Combination(
-            python=self.scope.python,
+            python=self.question.combination.python,
             requirements=side.observation.requirements,
             as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
-            device=self.scope.device,
+            device=self.question.combination.device,
         )
-        return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
+        return Probe(self.question.repro, combination, mixture=mixture, lock=lock)
 
     def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
         """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""
@@ -188,9 +184,10 @@ class Trials:
 
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
-        builder = self.prober.builder
-        built = builder.build(side.lock, recent=True)
-        return built if isinstance(built, Environment) else None
+        try:
+            return self.prober.builder.build(side.lock, recent=True)
+        except CannotBuild:
+            return None
 
     def traced(self, sides: Sides, files: Iterable[str]) -> tuple[Observation, ...]:
         """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""

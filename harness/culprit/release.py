@@ -32,10 +32,10 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     if len(releases) <= 2:
         return package, sides
     line = _in_place(trials, sides, change, releases)
-    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.scope.policy.noise)
+    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.question.policy.noise)
     changed = "fixed" if line.find_fix else "broke"
     headline = (
-        f"looking for the release that {changed} {trials.scope.repro.name}: {change.name} {line.names[0]} to "
+        f"looking for the release that {changed} {trials.question.repro.name}: {change.name} {line.names[0]} to "
         f"{line.names[-1]}, {len(releases)} releases, everything else unchanged"
     )
     searched = probed.search(announced=(headline, ()))
@@ -62,19 +62,20 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
     if len(packages) != 1 or change.before is None or change.after is None:
         return ()
     known, interpreter = trials.index.known_releases(change.name), trials.prober.builder.interpreter
-    return releases_on_line(known, trials.scope, interpreter, (change.before, change.after))[0]
+    return releases_on_line(known, trials.question, interpreter, (change.before, change.after))[0]
 
 
 def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...]) -> Line:
     """The releases as a line, each put into the lock of the older side."""
-    scope = trials.scope
+    question = trials.question
+    requirements = (*question.combination.requirements, question.subject)
+    day = AsOf.read(sides.after.observation.as_of).moment
     ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
     beside = PackageSet(
-        scope=scope,
-        requirements=(*scope.requirements, scope.subject),
+        repro=question.repro,
+        combination=evolve(question.combination, requirements=requirements, as_of=day),
         way=Way.IN_PLACE,
         lock=sides.before.lock,
-        as_of=AsOf.read(sides.after.observation.as_of).moment,
     )
     names = tuple(str(release.version) for release in releases)
     return Line(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import threading
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -32,9 +31,7 @@ from harness.environment.workspace import (
     Location,
     Workspace,
     check_ours,
-    claimed_folder,
     held_lock,
-    remove_abandoned,
     site_packages,
     write_mark,
 )
@@ -42,7 +39,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import Note
 from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
-from harness.run.locks import Busy, Hold, acquire
+from harness.run.locks import Busy, Hold, acquire, claimed_folder, remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +52,10 @@ _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 _TRIES = 3
 _FOR_CPUS = ("--torch-backend", BACKEND)
+
+
+class CannotBuild(Exception):
+    """An environment can't be built; the message is the installer's."""
 
 
 @frozen
@@ -143,11 +144,11 @@ class Builder:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
         return Sources(manifest, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
-    def build(self, lock: Lock, *, recent: bool = False) -> Environment | Uninstallable:
+    def build(self, lock: Lock, *, recent: bool = False) -> Environment:
         """The environment of a lock, built now if it does not exist or was changed.
 
         With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
-        before this process ends. Raises `NoSpace` and `NoNetwork`.
+        before this process ends. Raises `CannotBuild`, `NoSpace` and `NoNetwork`.
         """
         location = self.location(lock)
         self._keep(location)
@@ -155,26 +156,23 @@ class Builder:
             manifest = self.sound(location, recent=recent)
         if manifest is None:
             with acquire(location.in_use):
-                renewed = self.renew(lock, location)
-            if isinstance(renewed, Uninstallable):
-                return renewed
-            manifest = renewed
+                manifest = self.renew(lock, location)
             self.compared.note(location.name, manifest)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         installed = self._installed(lock)
         return Environment(location.python, lock, location.folder, clashes=manifest.clashes, installed=installed)
 
-    def give(self, lock: Lock, folder: Path) -> Uninstallable | None:
-        """Build the environment of a lock in a folder of the user, with all its libraries; returns why that failed.
+    def give(self, lock: Lock, folder: Path) -> None:
+        """Build the environment of a lock in a folder of the user, with all its libraries.
 
-        A folder that has it already stays as it is. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the folder has
-        other content or can't be written.
+        A folder that has it already stays as it is. Raises `CannotBuild`, `NoSpace`, `NoNetwork`, and `UserMistake` if
+        the folder has other content or can't be written.
         """
         folder = folder.expanduser().absolute()
         check_ours(folder)
         if held_lock(folder) == lock.id and (folder / "bin" / "python").exists():
-            return None
+            return
         prefix = f".{folder.name}.harness-part-"
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -184,15 +182,12 @@ class Builder:
         with claimed_folder(folder.parent, prefix) as partial:
             fresh = partial / "new"
             fresh.mkdir()
-            built = evolve(self, has_gpu_libraries=True).build_at(fresh, lock)
-            if isinstance(built, Uninstallable):
-                return built
+            evolve(self, has_gpu_libraries=True).build_at(fresh, lock)
             write_mark(fresh, lock)
             check_ours(folder)
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(partial / "former")
             fresh.rename(folder)
-        return None
 
     def sound(self, location: Location, *, recent: bool = False) -> Manifest | None:
         """The manifest if every file of the environment matches it now, or with `recent` a moment ago, else None."""
@@ -218,14 +213,15 @@ class Builder:
             self.compared.note(location.name, manifest)
         return differs
 
-    def renew(self, lock: Lock, location: Location) -> Manifest | Uninstallable:
-        """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
+    def renew(self, lock: Lock, location: Location) -> Manifest:
+        """Build an environment at its location unless it is sound. Call it with the exclusive lock held.
+
+        Raises as `build`.
+        """
         if (manifest := self.sound(location)) is not None:
             return manifest
         with claimed_folder(self.workspace.building, f"{location.name}-") as partial:
             built = self.build_at(partial, lock)
-            if isinstance(built, Uninstallable):
-                return built
             with self._disk():
                 location.discard()
                 built.write(location.manifest_path)
@@ -239,8 +235,11 @@ class Builder:
         """Make the next user of an environment rebuild it."""
         self.location(lock).manifest_path.unlink(missing_ok=True)
 
-    def build_at(self, folder: Path, lock: Lock, *, apart: bool = False) -> Manifest | Uninstallable:
-        """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
+    def build_at(self, folder: Path, lock: Lock, *, apart: bool = False) -> Manifest:
+        """Build an environment in an empty folder and record its files; with `apart` it shares no file with others.
+
+        Raises as `build`.
+        """
         estimate = self._estimate(lock)
         self.disk_space.reserve(estimate, lambda: self.let_go(but=_KEPT_ON_A_FULL_DISK))
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
@@ -289,13 +288,6 @@ _OTHER_FILE = "Hash mismatch"
 
 
 @frozen
-class Uninstallable:
-    """Why a lock could not be installed, in the installer's words."""
-
-    words: str
-
-
-@frozen
 class _Installation:
     """Installs one lock into the empty folder `bare`.
 
@@ -316,27 +308,27 @@ class _Installation:
         """Where wheels are linked from."""
         return self.builder.wheels
 
-    def install(self, *, apart: bool) -> Manifest | Uninstallable:
+    def install(self, *, apart: bool) -> Manifest:
         """Install the lock and record its files; with `apart` it shares no file with other environments.
 
-        Raises `OSError`, `NoNetwork` and `Cancelled`.
+        Raises `CannotBuild`, `OSError`, `NoNetwork` and `Cancelled`.
         """
         folder, lock = self.bare, self.lock
         venv = ("venv", "--relocatable", "--allow-existing", "--no-project", "--python", self.builder.interpreter.path)
         answer = self.builder.uv.call("--quiet", *venv, folder, cwd=folder)
         (folder / ".lock").unlink(missing_ok=True)
         if answer.returncode != 0:
-            return Uninstallable(spoken_by_uv(answer.words))
+            raise CannotBuild(spoken_by_uv(answer.words))
         instead = {pin.name: pin for pin in self.builds}
         pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in self.without]
         for _ in range(_TRIES):  # another process may drop a wheel between the two steps
             if words := self._fetch(pins):
-                return Uninstallable(words)
+                raise CannotBuild(words)
             linked = self.wheels.install(pins, folder, loose=self.loose, apart=apart)
             if not linked.missing:
                 break
         else:
-            return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
+            raise CannotBuild(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
         clashes = linked.clashes
         if self.without:
             stand_in(self.without, folder)
@@ -426,8 +418,8 @@ class _Installation:
                 built[pin.name] = wheel
         wheels = [built[pin.name].pin if pin.name in built else pin for pin in pins]
         lock = Lock(python="", platform="", pins=wheels)
-        with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
-            requirements = Path(folder, "requirements.txt")
+        with claimed_folder(uv.scratch, "install-") as folder:
+            requirements = folder / "requirements.txt"
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
             install = [
                 *("--quiet", "pip", "install", "--no-deps", "--only-binary", ":all:"),

@@ -17,11 +17,12 @@ from attrs import field, frozen
 
 from harness.atomic import remove_partial
 from harness.environment.wheel_store import WheelStore
-from harness.environment.workspace import Location, Workspace, remove_abandoned
+from harness.environment.workspace import Location, Workspace
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
 from harness.model import Pin
 from harness.model.text import counted, size_in_words
+from harness.run.locks import UNFINISHED, remove_abandoned
 
 # Unpacked bytes per byte of a wheel, the maximum measured among the 134 wheels of a CUDA stack: GPU libraries compress
 # little (1.4 to 1.95 times), everything else more (up to 4.5 times), and all of them together 2.1 times.
@@ -197,9 +198,10 @@ def prune_wheels(workspace: Workspace) -> int:
 
 
 def remove_leftovers(workspace: Workspace) -> None:
-    """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-written files."""
+    """Remove what killed harnesses left: half-made environments and clones, scratch folders, half-written files."""
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
+    remove_abandoned(workspace.clones, UNFINISHED)
     remove_abandoned(workspace.downloads, older_than_s=_DAY_S)  # until then an interrupted download can go on
     remove_partial([workspace.records, workspace.index, *workspace.wheels.glob("*/*")])
 

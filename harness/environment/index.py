@@ -18,9 +18,9 @@ from packaging.version import Version
 from harness.atomic import sha256_of
 from harness.environment.pages import PAGES_AT_ONCE, Page, page_state, read_page
 from harness.environment.pip_settings import PipSettings, index_urls
-from harness.environment.record import read_record, write_record
 from harness.errors import NoNetwork, UnknownProject, UserMistake
 from harness.model import Lock, Pin, Release, normalized_name, parsed_version
+from harness.records import read_record, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,7 @@ class Index:
             self._undated[name] = any(f.uploaded is None for f in files if f.wheels or f.has_sdist)
             releases = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
             if not releases:
-                raise UnknownProject(project, hint="check its spelling, and the index that pip is configured for")
+                raise UnknownProject(project)
             self._memory[name] = releases
         return self._memory[name]
 

@@ -23,6 +23,7 @@ from attrs import define, field, fields, frozen
 
 from harness.atomic import sha256_of, write_whole
 from harness.environment.workspace import Workspace
+from harness.records import INVALID
 
 _SCHEMA = 5
 _WAIT_S = 60.0
@@ -185,7 +186,7 @@ def read_states(path: Path) -> dict[str, FileState]:
     """The files of a record, by their paths; empty if there is no valid one."""
     try:
         return {name: FileState(*row) for name, row in json.loads(path.read_bytes()).items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except INVALID:
         return {}
 
 
@@ -220,7 +221,7 @@ class Manifest:
             files = {name: FileState(*row) for name, row in record["files"].items()}
             named = {key: tuple(names) for key, names in record["wheels"].items()}
             return cls(files, named, tuple(record["overwritten"]), tuple(record["clashes"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except INVALID:
             return None
 
     def write(self, path: Path) -> None:

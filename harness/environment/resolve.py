@@ -7,9 +7,7 @@ limits for files without an upload time, which uv's own date limit would drop.
 from __future__ import annotations
 
 import itertools
-import tempfile
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -77,10 +75,18 @@ class Resolver:
     held back with it.
     """
 
-    uv: Uv
     index: Index
-    interpreter: Interpreter
     builds: SourceBuilds
+
+    @property
+    def uv(self) -> Uv:
+        """What resolves."""
+        return self.builds.uv
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """What the locks are for."""
+        return self.builds.interpreter
 
     def resolve(self, combination: Combination, near: Lock | None = None, *, refresh: bool = False) -> Resolution:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
@@ -90,7 +96,7 @@ class Resolver:
         their release. With `refresh` uv asks the index whether the pages that it has cached are still so. Raises
         `NoNetwork` and `NoSpace`.
         """
-        return _Question(self.uv, self.index, self.interpreter, self.builds, near, refresh).answer(combination)
+        return _Question(self.index, self.builds, near, refresh).answer(combination)
 
 
 @frozen
@@ -389,21 +395,16 @@ class _Question(Resolver):
         return release is not None and release.has_sdist and not release.has_wheel_for(self.interpreter.target)
 
     def _answer(self, attempt: Attempt) -> str | Resolution:
-        with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
-            scratch = Path(folder)
-            (scratch / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
-            if attempt.sources:
-                (scratch / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
-            answer, lock = self.uv.compile(
-                attempt.combination.requirements,
-                *("--constraints", "constraints.txt"),
-                *attempt.options,
-                *self.uv.offering(attempt.links),
-                *(("--refresh",) if self.refresh else ()),
-                python=self.interpreter.path,
-                folder=scratch,
-                preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",
-            )
+        answer, lock = self.uv.compile(
+            attempt.combination.requirements,
+            *attempt.options,
+            *self.uv.offering(attempt.links),
+            *(("--refresh",) if self.refresh else ()),
+            python=self.interpreter.path,
+            constraints=attempt.constraints,
+            preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",
+            settings=without_requirements(attempt.sources),
+        )
         if answer.returncode != 0:
             return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
         return lock

@@ -26,13 +26,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from harness.atomic import sha256_of
 from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.pages import download
-from harness.environment.record import read_record, write_record
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
-from harness.environment.workspace import Workspace, claimed_folder
+from harness.environment.workspace import Workspace
 from harness.events import SILENT, Note, Reporter
 from harness.model import Pin, name_of, normalized_name
 from harness.model.text import one_line
-from harness.run.locks import acquire
+from harness.records import read_record, write_record
+from harness.run.locks import acquire, claimed_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,9 +123,8 @@ class SourceBuilds:
         return {file.pin.name: file for file in locked_files(pylock, self.interpreter) if file.is_source}
 
     def _on_index(self, name: str, version: str) -> LockedFile | None:
-        with claimed_folder(self.workspace.scratch, "sources-") as folder:
-            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), folder)
-            return self.sources_in(lock).get(name)
+        _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}")
+        return self.sources_in(lock).get(name)
 
     def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
         """Return pins with the source distribution in place of each wheel that was built here."""
@@ -319,12 +318,12 @@ class OfflineBuild:
         """Resolve requirements to wheels; `own` are projects that were built here, whose wheels are in `links`."""
         undated = [word for name in own for word in ("--exclude-newer-package", f"{name}=false") if self.dated]
         options = (*self.uv.offering([links] if own else []), *self.dated, *undated)
-        answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path, folder=links)
+        answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path)
         return answer, locked_files(lock, self.interpreter)
 
     def _build_requirement(self, text: str, links: Path) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
-        answer, lock = _source_of(self.uv, self.interpreter, text, self.dated, links)
+        answer, lock = _source_of(self.uv, self.interpreter, text, self.dated)
         sources = [file for file in locked_files(lock, self.interpreter) if file.is_source]
         if not sources:
             return answer if answer.returncode else UvAnswer(1, f"error: there is no file of {text}")
@@ -334,14 +333,10 @@ class OfflineBuild:
         return None if wheel is not None else answer
 
 
-def _source_of(uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str], folder: Path) -> tuple[UvAnswer, str]:
+def _source_of(uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str] = ()) -> tuple[UvAnswer, str]:
     """Resolve one requirement to its source distribution, without building it; as `Uv.compile`."""
-    name, settings = name_of(text), folder / "uv.toml"
-    settings.write_text(without_requirements([name]), encoding="utf-8")
-    options = (*dated, "--no-deps", "--no-binary", name)
-    compiled = uv.compile([text], *options, python=interpreter.path, folder=folder)
-    settings.unlink()
-    return compiled
+    options = (*dated, "--no-deps", "--no-binary", name_of(text))
+    return uv.compile([text], *options, python=interpreter.path, settings=without_requirements([name_of(text)]))
 
 
 def without_requirements(projects: Iterable[str]) -> str:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment.manifest import UNREADABLE, Ledger, files_below
-from harness.environment.workspace import Workspace, claimed_folder
+from harness.environment.workspace import Workspace
 from harness.run.launch import remove_tree
-from harness.run.locks import acquire
+from harness.run.locks import acquire, claimed_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

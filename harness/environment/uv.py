@@ -6,7 +6,6 @@ requires is fetched before (`source_builds.py`), so it needs no index and sees n
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -32,6 +31,7 @@ from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.model import Combination, parsed_version
 from harness.redact import SECRET_NAME
 from harness.run.launch import Limits, bounded
+from harness.run.locks import claimed_folder
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
 
@@ -57,7 +57,8 @@ _NETWORK = re.compile(
     r"too many redirects|invalid peer certificate",
     re.IGNORECASE,
 )
-_OFFLINE = re.compile(r"network (?:connectivity is|was) disabled", re.IGNORECASE)
+_OFFLINE = re.compile(r"network (?:connectivity is|was) disabled|`UV_OFFLINE`[^`]* cannot be used with", re.IGNORECASE)
+_NO_PROJECT = re.compile(r"\bbecause (\S+) was not found in .{1,60} and you require \1(?![\w.-])", re.IGNORECASE)
 _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported `Content-Type`", re.IGNORECASE)
 # The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
@@ -111,7 +112,7 @@ class Uv:
     """The installed uv, with the user's index settings.
 
     Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights), for at most
-    `longest_build_s` seconds each.
+    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`.
     """
 
     settings: PipSettings = field(factory=read_pip_settings)
@@ -119,6 +120,7 @@ class Uv:
     extra_environment: Mapping[str, str] = field(factory=dict)
     sandbox: Sandbox | None = None
     longest_build_s: float = 900.0
+    scratch: Path = field(factory=lambda: Path(tempfile.gettempdir()))
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -162,34 +164,38 @@ class Uv:
         requirements: Iterable[str],
         *options: str | Path,
         python: Path,
-        folder: Path,
+        constraints: Iterable[str] = (),
         preferences: str = "",
+        settings: str = "",
     ) -> tuple[UvAnswer, str]:
         """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
 
-        It works in a folder, with the settings of its `uv.toml`. `preferences` are a lock whose versions are kept where
-        possible. Raises as `call`.
+        `preferences` are a lock whose versions are kept where possible, `settings` the text of a `uv.toml`. Raises as
+        `call`.
         """
-        (folder / "requirements.in").write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
-        lock = folder / "pylock.toml"
-        lock.unlink(missing_ok=True)
-        if preferences:
-            lock.write_text(preferences, encoding="utf-8")
-        words = ("--quiet", "pip", "compile", "requirements.in", "--only-binary", ":all:", "--python", python)
-        form = ("--format", "pylock.toml", "--output-file", lock.name)
-        answer = self.call(*words, *form, *options, cwd=folder)
-        return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
+        with claimed_folder(self.scratch, "resolve-") as folder:
+            for name, lines in {"requirements.in": requirements, "constraints.txt": constraints}.items():
+                (folder / name).write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+            (folder / "uv.toml").write_text(settings, encoding="utf-8")  # uv would look for one in the folders above
+            lock = folder / "pylock.toml"
+            if preferences:
+                lock.write_text(preferences, encoding="utf-8")
+            words = ("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt")
+            form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
+            answer = self.call(*words, *form, *options, cwd=folder)
+            return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
         env, sandbox = self.environment, list[str]()
         memory: int | None = _MOST_MEMORY
         wall_s = _LONGEST_RESOLUTION_S if "compile" in arguments else _LONGEST_S
-        with contextlib.ExitStack() as stack:
-            log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
-            is_build = "build" in arguments[:2]
+        is_build = "build" in arguments[:2]
+        with claimed_folder(self.scratch, "uv-") as folder:
+            log = folder / "log"
+            log.touch()
             if is_build:
-                env, sandbox = stack.enter_context(self._build_entered(argv, cwd))
+                env, sandbox = self._of_build(argv, cwd, folder / "build")
                 wall_s, memory = self.longest_build_s, None
             try:
                 ended = run_guarded(
@@ -197,13 +203,14 @@ class Uv:
                     env=env,
                     cwd=cwd,
                     limits=Limits(wall_s, memory),
-                    output=Path(log.name),
+                    output=log,
                     sandbox=sandbox,
                 )
             except NoSandbox as why:
                 hint = "--sandbox off builds without it"
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
-            words = bounded(log).decode("utf-8", "replace").strip()
+            with log.open("rb") as printed:
+                words = bounded(printed).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT and is_build:
             return UvAnswer(1, f"the build timed out after {wall_s:.0f} s")
         if not is_build and ended.reason in (EndReason.TIMEOUT, EndReason.MEMORY):
@@ -217,32 +224,29 @@ class Uv:
                 raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
 
-    @contextlib.contextmanager
-    def _build_entered(self, argv: Sequence[str], cwd: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
-        """Yield the variables of a build in the folder `cwd`, and the command line of its sandbox, empty without one.
+    def _of_build(self, argv: Sequence[str], cwd: Path, own: Path) -> tuple[dict[str, str], list[str]]:
+        """The variables of a build in the folder `cwd`, and the command line of its sandbox, empty without one.
 
-        Our own variables are passed on whatever their names are.
+        The folder `own` is made for its home. Our own variables are passed on whatever their names are.
         """
         passed = {name for name in self.environment if _PASSED.fullmatch(name) and not SECRET_NAME.search(name)}
         variables = {name: _LOGIN.sub("", self.environment[name]) for name in passed}
         variables |= {**self.extra_environment, "UV_NO_CONFIG": "1"}
         if self.sandbox is None:
-            yield variables, []
-            return
-        with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
-            home = Path(folder, "home")
-            home.mkdir()
-            # A cache of its own: what one build leaves there is not used by the next.
-            variables |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
-            variables.pop("TMPDIR", None)
-            access = FileAccess(
-                scratch=Path(folder),
-                work=cwd,
-                python=Path(argv[argv.index("--python") + 1]),
-                readable=(Path(argv[0]), *_readable(variables)),
-                writable=(cwd,),
-            )
-            yield variables, self.sandbox.around(access)
+            return variables, []
+        home = own / "home"
+        home.mkdir(parents=True)
+        # A cache of its own: what one build leaves there is not used by the next.
+        variables |= {"HOME": str(home), "UV_CACHE_DIR": str(own / "uv")}
+        variables.pop("TMPDIR", None)
+        access = FileAccess(
+            scratch=own,
+            work=cwd,
+            python=Path(argv[argv.index("--python") + 1]),
+            readable=(Path(argv[0]), *_readable(variables)),
+            writable=(cwd,),
+        )
+        return variables, self.sandbox.around(access)
 
     def find_python(self, wanted: str | None) -> Path:
         """The path of an interpreter for a version; None: the base interpreter of the running one."""
@@ -297,11 +301,17 @@ def is_lasting(words: str) -> bool:
     return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
 
 
+def unknown_project(words: str) -> str:
+    """The required project that the resolver did not find on any index, "" if it found all."""
+    missing = _NO_PROJECT.search(words)
+    return missing[1] if missing else ""
+
+
 def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
     _raise_if_full(words)
     if _OFFLINE.search(words):
-        problem = "uv is set to work offline, and its cache lacks what this needs"
+        problem = "uv is set to work offline, and this needs the package index"
         raise NoNetwork(problem, hint="unset UV_OFFLINE, or see `offline` in uv.toml, and run the same command again")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""

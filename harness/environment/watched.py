@@ -23,21 +23,17 @@ from pathlib import Path, PurePosixPath
 
 from attrs import define, evolve, field
 
-from harness.environment.build import Builder, Environment, Uninstallable
+from harness.environment.build import Builder, CannotBuild, Environment
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.manifest import Ledger, Manifest, files_below, signatures
-from harness.environment.workspace import Location, claimed_folder, site_packages
+from harness.environment.workspace import Location, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
-from harness.run.locks import Busy, acquire
+from harness.run.locks import Busy, acquire, claimed_folder
 from harness.run.process import Cancelled
 
 _TRIES = 3
 _LARGE = 2**20  # bytes
-
-
-class CannotBuild(Exception):
-    """The environment is gone and can't be built again; the message is the installer's."""
 
 
 @define
@@ -129,11 +125,9 @@ def _share(builder: Builder, lock: Lock, location: Location, stack: ExitStack) -
         hold.release()
         try:
             with acquire(location.in_use, wait=not location.folder.exists()):
-                renewed = builder.renew(lock, location)
+                builder.renew(lock, location)
         except Busy:
             break
-        if isinstance(renewed, Uninstallable):
-            raise CannotBuild(renewed.words)
     return None
 
 
@@ -141,16 +135,13 @@ def _restore(builder: Builder, lock: Lock, location: Location) -> None:
     """Rebuild an environment that a run has changed, unless others still run in it."""
     if builder.compared.manifest(location.name) is None:
         # If this fails, the next user rebuilds it. The finished run must not be lost.
-        with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
+        with contextlib.suppress(Busy, Cancelled, CannotBuild, HarnessError), acquire(location.in_use, wait=False):
             builder.renew(lock, location)
 
 
 def _unshared(builder: Builder, environment: Environment, folder: Path) -> Manifest:
     folder.mkdir()
-    built = builder.build_at(folder, environment.lock, apart=True)
-    if isinstance(built, Uninstallable):
-        raise CannotBuild(built.words)
-    return built
+    return builder.build_at(folder, environment.lock, apart=True)
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:

@@ -26,10 +26,10 @@ from attrs import Factory, field, frozen
 
 from harness.atomic import write_whole
 from harness.environment.manifest import FileState, Ledger, content_of, files_below, read_states
-from harness.environment.workspace import Workspace, claimed_folder, site_packages
+from harness.environment.workspace import Workspace, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.launch import remove_tree
-from harness.run.locks import acquire
+from harness.run.locks import acquire, claimed_folder
 from harness.run.process import pause
 
 if TYPE_CHECKING:

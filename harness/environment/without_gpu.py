@@ -16,7 +16,6 @@ import platform
 import re
 import struct
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -26,12 +25,12 @@ from attrs import evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.environment.attempt import read_lock
-from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, site_packages
 from harness.errors import IndexFault, NoNetwork
 from harness.events import SILENT, Note, Reporter
 from harness.model import Lock, Pin
 from harness.model.text import counted, listed
+from harness.records import read_record, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,16 +91,13 @@ class CpuBuilds:
         if not requirements or 0 <= time.time() - known.unreachable < _ASK_AGAIN_S:
             return ()
         uv = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_QUICKLY})
-        with tempfile.TemporaryDirectory(prefix="harness-builds-") as folder:
-            options = ("--no-deps", "--torch-backend", BACKEND)
-            try:
-                answer, lock = uv.compile(
-                    requirements.split(), *options, python=self.interpreter.path, folder=Path(folder)
-                )
-            except (NoNetwork, IndexFault):
-                write_record(self._path, evolve(known, unreachable=time.time()))
-                self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
-                return ()
+        options = ("--no-deps", "--torch-backend", BACKEND)
+        try:
+            answer, lock = uv.compile(requirements.split(), *options, python=self.interpreter.path)
+        except (NoNetwork, IndexFault):
+            write_record(self._path, evolve(known, unreachable=time.time()))
+            self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
+            return ()
         pins = read_lock(lock, self.interpreter).pins
         if answer.returncode != 0 or not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()

@@ -9,9 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,9 @@ import platformdirs
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.record import read_record, write_record
 from harness.errors import NoSpace, UserMistake
 from harness.model import Lock
+from harness.records import read_record, write_record
 from harness.run.launch import remove_tree
 from harness.run.locks import Busy, acquire
 
@@ -236,39 +233,3 @@ def site_packages(folder: Path, built_at: Path | None = None) -> Path:
 def module_of(path: str) -> str:
     """The dotted name of the module at a path relative to site-packages."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-@contextlib.contextmanager
-def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder, removed at the end; `remove_abandoned` leaves it alone while its owner lives."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        try:
-            hold = acquire(folder)
-        except FileNotFoundError:  # another process cleaned up between the two calls
-            continue
-        if folder.is_dir():
-            break
-        hold.release()
-    try:
-        yield folder
-    finally:
-        remove_tree(folder)
-        hold.release()
-
-
-def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.0) -> list[Path]:
-    """Remove the folders below `parent` that no living process claims; returns those."""
-    removed = []
-    for folder in list(parent.iterdir()):
-        if not folder.name.startswith(prefix) or folder.is_symlink():
-            continue
-        with contextlib.suppress(Busy, OSError), acquire(folder, wait=False):
-            if older_than_s and time.time() - folder.stat().st_mtime < older_than_s:
-                continue
-            if folder.is_dir():
-                remove_tree(folder)
-            else:
-                folder.unlink()
-            removed.append(folder)
-    return removed

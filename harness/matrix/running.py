@@ -16,7 +16,7 @@ from harness.environment.interpreter import target_of
 from harness.errors import UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
 from harness.matrix import Cell, Matrix, expanded
-from harness.model import Judgement, Observation, Signature, Verdict
+from harness.model import Device, Judgement, Observation, Signature, Verdict
 from harness.model.lock import AsOf
 from harness.model.text import counted
 from harness.probing import Judge, Probe
@@ -25,7 +25,7 @@ from harness.probing.made import supplied_if_made
 from harness.probing.probe import Probers, known_attempts
 from harness.question.repros import find_repro
 from harness.question.single import combination_of
-from harness.run.devices import choose_device
+from harness.run.devices import choose_device, unavailable
 from harness.search import ByNumber, Grid, Trial
 from harness.session import Session, joined, local_session
 
@@ -91,13 +91,27 @@ class Sessions:
             return wanted.of(None)
         return wanted.of(era_of(cell.requirements, self.by_python[cell.python].index))
 
-    def can_run(self, cell: Cell) -> bool:
-        """Whether the cell's Python is available."""
-        return cell.python not in self.missing
-
     def blocked(self, cells: Iterable[Cell]) -> dict[str, str]:
         """Return the reasons why cells can't run here, by cell name; cells that can run are not included."""
-        return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
+        reasons = {cell.name: self._missing(cell) for cell in cells}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _missing(self, cell: Cell) -> str:
+        """Say that a cell's Python, or the GPU that it names, is not available; "" if nothing is missing."""
+        if cell.python in self.missing:
+            return self.missing[cell.python]
+        if cell.device == Device.CUDA.value:
+            return unavailable(Device.CUDA, self.by_python[cell.python].gpus) or ""
+        return ""
+
+    def runnable(self, cells: Iterable[Cell]) -> tuple[Cell, ...]:
+        """Return the cells that can run here. Raises `UserMistake` if there are none."""
+        cells = tuple(cells)
+        blocked = self.blocked(cells)
+        if cells and len(blocked) == len(cells):
+            reasons = dict.fromkeys(blocked.values())
+            raise UserMistake(f"no cell can run here: {'; '.join(reasons)}")
+        return tuple(cell for cell in cells if cell.name not in blocked)
 
     def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[Lanes]:
         """Return lanes for these cells: as many as the settings say (default 1).
@@ -218,14 +232,14 @@ def results_of(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun]
     by_name = {run.cell.name: run for run in ran}
     blocked = sessions.blocked(cells)
     return tuple(
-        CellResult(cell, blocked=blocked[cell.name])
-        if cell.name in blocked
-        else CellResult(cell, by_name.get(cell.name) or _known_run(cell, sessions))
+        CellResult(cell, by_name.get(cell.name) or _known_run(cell, sessions), blocked.get(cell.name, ""))
         for cell in cells
     )
 
 
 def _known_run(cell: Cell, sessions: Sessions) -> CellRun | None:
+    if cell.python in sessions.missing:
+        return None
     probe = sessions.probe(cell, run=False)
     attempts = [(observation, True) for observation in known_attempts(probe, sessions.probers)]
     return _cell_run(cell, probe, attempts, sessions.store) if attempts else None

@@ -202,12 +202,27 @@ class Commit:
 
 
 @frozen
+class Introduction:
+    """The commit of the user's repository with which a package came to be of the first bad release, or newer.
+
+    `file` lists `version` then, and `lines` are those about the package that the commit changed. Without `commit`, no
+    commit has done so yet, and `version` is that of the newest one.
+    """
+
+    file: str
+    version: str
+    commit: Commit | None = None
+    lines: tuple[str, ...] = ()
+
+
+@frozen
 class Culprit:
     """One culprit of a failure: where users hit it (`boundary`), and what was found below, the finest last.
 
     There are no `findings` if the search did not go below the release. `companions` are packages that broke nothing,
     but have to be held back along with this one. `evidence` is what the APIs of the two releases say about the
-    failure; it proves nothing. Without `shows_bug` no run beside the change failed as the bad end does, but all with
+    failure; it proves nothing. `introduction` is the commit of the user's repository that brought the release in, None
+    if its history does not tell. Without `shows_bug` no run beside the change failed as the bad end does, but all with
     other errors.
     """
 
@@ -216,6 +231,7 @@ class Culprit:
     companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     shows_bug: bool = True
+    introduction: Introduction | None = None
 
     @property
     def package(self) -> str:

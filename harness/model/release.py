@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -15,7 +16,6 @@ from packaging.version import InvalidVersion, Version
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
-    from datetime import datetime
 
     from packaging.tags import Tag
 

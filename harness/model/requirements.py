@@ -47,6 +47,12 @@ def unpinned(text: str) -> str:
     return str(requirement)
 
 
+def unbounded(text: str) -> str:
+    """Return a requirement with its extras and without its versions."""
+    requirement = Requirement(text)
+    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")
+
+
 def merged_requirements(
     own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
 ) -> tuple[str, ...]:

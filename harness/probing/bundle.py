@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import shutil
 import sys
-import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +28,7 @@ from harness.errors import IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.model.text import counted, size_in_words
-from harness.probing.job import SCHEMA, UNREADABLE, ProbeJob, Refused, Result, read_problem, regular
+from harness.probing.job import SCHEMA, ProbeJob, Refused, Result, jobs_in, read_problem
 from harness.probing.judge import Judge
 from harness.probing.probe import Probe, next_attempt
 from harness.probing.prober import Prober
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _NAME = "regression-harness"
-_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 # They make tables and drafts, which no job needs, and they are large.
 _NOT_CARRIED = frozenset({"pandas", "pygal", "pip"})
 _UNFINISHED = ".harness-packing"
@@ -140,7 +137,7 @@ class Packer:
                 failed.append((label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
                 continue
             # The question keeps this lock, whatever is uploaded until the bundle comes back.
-            self.prober.pin(probe, resolution)
+            self.prober.resolutions.pin(probe.combination, resolution)
             job.write(output / job.key, shared=output)
             jobs[job.key] = job
         size = wheels.size(wheel for job in jobs.values() for wheel in job.wheels)
@@ -265,18 +262,15 @@ class Wheels:
         if missing:
             requirements = [f"{pin.name}=={pin.version}" for pin in missing.values()]
             try:
-                with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
-                    answer, lock = self.uv.compile(
-                        requirements, "--no-deps", python=self.interpreter.path, folder=Path(scratch)
-                    )
-                    if answer.returncode != 0:
-                        return " ".join(answer.words.split())
-                    for file in locked_files(lock, self.interpreter):
-                        pin, wheel = missing[file.pin.name], file.pin.wheel
-                        if not pin.digests or file.pin.sha256 in pin.digests:
-                            self._digests.pop(wheel, None)
-                            download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
-                            wheels[pin] = self._wheel(evolve(pin, wheel=wheel))
+                answer, lock = self.uv.compile(requirements, "--no-deps", python=self.interpreter.path)
+                if answer.returncode != 0:
+                    return " ".join(answer.words.split())
+                for file in locked_files(lock, self.interpreter):
+                    pin, wheel = missing[file.pin.name], file.pin.wheel
+                    if not pin.digests or file.pin.sha256 in pin.digests:
+                        self._digests.pop(wheel, None)
+                        download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
+                        wheels[pin] = self._wheel(evolve(pin, wheel=wheel))
             except IndexFault as fault:
                 return fault.message
         for pin, stored in wheels.items():
@@ -324,10 +318,10 @@ def absorb(folder: Path, store: Store) -> Absorbed:
     Raises `UserMistake` if the folder is not a bundle, `NoSpace` if the store can't be written.
     """
     taken, missing, refused = [], [], []
-    for key in _jobs(folder):
-        place, label = folder / key, key
+    for place in jobs_in(folder):
+        label = place.name
         try:
-            job = ProbeJob.read(place).verified(key)
+            job = ProbeJob.read(place).verified(place.name)
             label = job.label
             if not (place / "result.json").exists():
                 problem = read_problem(place)
@@ -338,21 +332,6 @@ def absorb(folder: Path, store: Store) -> Absorbed:
         except Refused as error:
             refused.append((label, str(error)))
     return Absorbed(tuple(taken), tuple(missing), tuple(refused))
-
-
-def _jobs(folder: Path) -> list[str]:
-    try:
-        bundle = json.loads(regular(folder.resolve(), "bundle.json").read_text(encoding="utf-8"))
-        schema, keys = bundle["schema"], list(bundle["jobs"])
-        if not all(map(_KEY.fullmatch, keys)):
-            raise ValueError("one is not the key of a job")
-    except UNREADABLE as error:
-        raise UserMistake(
-            f"{folder} is not a bundle: can't read its bundle.json", hint="name a folder made by harness bundle"
-        ) from error
-    if schema != SCHEMA:
-        raise UserMistake(f"{folder} is a bundle of schema {schema}, this harness reads {SCHEMA}")
-    return keys
 
 
 def _take(job: ProbeJob, result: Result, observation: Observation, store: Store) -> Taken:

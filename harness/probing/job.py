@@ -17,9 +17,9 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import stat
 import tarfile
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,17 +29,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
 from harness.environment.trees import Trees
-from harness.environment.workspace import claimed_folder
 from harness.errors import BadRepro, HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
 from harness.model import Combination, Device, Lock, Observation, Pin, Repro, normalized_name
 from harness.model.repro import parse_repro
 from harness.model.text import plain
 from harness.probing.probe import Probe, Terms, observation_without_run, probe_key
+from harness.records import INVALID, as_record, read_record, value_of, write_record
 from harness.redact import everywhere
 from harness.run.devices import Gpu
 from harness.run.launch import is_whole
+from harness.run.locks import claimed_folder
 from harness.run.runner import script_name
-from harness.store import as_record, read_record, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from harness.probing.prober import Prober
 
 SCHEMA = 6
+_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _KINDS: dict[str, type[HarnessError]] = {
     kind.__name__: kind for kind in (NoNetwork, NoSpace, NoWorkers, UserMistake, HarnessFault)
 }
 _OF_THE_JOB = "key repro repro_digest device params lock requirements as_of attempt mixture given outside"
-UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 class Refused(Exception):
@@ -136,14 +136,14 @@ class ProbeJob:
             if not archive.is_file():
                 write_whole(archive, sent.content)
         bare = evolve(self, folders=tuple(SentFolder(sent.name) for sent in self.folders))
-        write_whole(folder / "job.json", json.dumps(as_record(bare, SCHEMA), indent=1) + "\n")
+        write_record(folder / "job.json", bare, SCHEMA, indent=1)
 
     @classmethod
     def read(cls, folder: Path) -> ProbeJob:
         """Read the job in a folder, without its archives. Raises `Refused`."""
         try:
             job = read_record(regular(folder, "job.json"), cls, SCHEMA)
-        except (*UNREADABLE, BadRepro) as error:
+        except (*INVALID, BadRepro) as error:
             raise Refused(f"its job can't be read: {error}") from error
         if job is None:
             raise Refused("its job can't be read: it is no job of this release of the harness")
@@ -165,7 +165,7 @@ class ProbeJob:
             repro = repro.with_given(*packed.given, step=packed.step) if packed.given else repro
             job = evolve(self, probe=evolve(self.probe, repro=repro.within(packed.timeout)))
             fits = key == self.key == job.key_with(job.lock, "") and all(map(self._is_locked, self.wheels))
-        except (*UNREADABLE, BadRepro) as error:
+        except (*INVALID, BadRepro) as error:
             raise Refused(f"its job can't be read: {error}") from error
         if not fits:
             raise Refused("its repro, parameters, device or lock are not those that were packed")
@@ -215,7 +215,7 @@ class Result:
             is_intact = _seal(sealed["result"]) == sealed["sha256"]
             log = regular(folder, "log.gz")
             content = log.read_bytes()
-        except UNREADABLE as error:
+        except INVALID as error:
             raise Refused(f"its result is incomplete: {error}") from error
         if result is None or not is_intact:
             raise Refused("result.json was changed after the run")
@@ -270,7 +270,7 @@ def read_problem(folder: Path) -> HarnessError | None:
     try:
         problem = json.loads(regular(folder, "problem.json").read_text(encoding="utf-8"))
         return _KINDS[problem["kind"]](str(problem["message"]), hint=str(problem["hint"]))
-    except UNREADABLE:
+    except INVALID:
         return None
 
 
@@ -289,6 +289,22 @@ def regular(folder: Path, name: str) -> Path:
     if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
         raise ValueError(f"{name} is not a regular file in its folder")
     return path
+
+
+def jobs_in(bundle: Path) -> list[Path]:
+    """Return the folders of the jobs in a bundle. Raises `UserMistake` if it is none of this release."""
+    try:
+        record = json.loads(regular(bundle.resolve(), "bundle.json").read_text(encoding="utf-8"))
+        schema, keys = record["schema"], list(record["jobs"])
+        if not all(map(_KEY.fullmatch, keys)):
+            raise ValueError("one is not the key of a job")
+    except INVALID as error:
+        raise UserMistake(
+            f"{bundle} is not a bundle: can't read its bundle.json", hint="name a folder made by harness bundle"
+        ) from error
+    if schema != SCHEMA:
+        raise UserMistake(f"{bundle} is a bundle of schema {schema}, this harness reads {SCHEMA}")
+    return [bundle / key for key in keys]
 
 
 def place_of(folder: Path, name: str) -> Path:
@@ -345,9 +361,9 @@ def _archive(folder: Path, trees: Trees) -> SentFolder:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(folder, arcname=".", filter=portable)
     content = gzip.compress(archive.getvalue(), mtime=0)
-    with tempfile.TemporaryDirectory(prefix="harness-sent-") as unpacked:
-        SentFolder("", content).unpack(Path(unpacked))
-        return SentFolder(trees.digest(Path(unpacked)), content)
+    with claimed_folder(trees.workspace.building, "sent-") as unpacked:
+        SentFolder("", content).unpack(unpacked)
+        return SentFolder(trees.digest(unpacked), content)
 
 
 resolve_types(Combination)

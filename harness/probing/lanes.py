@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probing import Prepared, Probe
-    from harness.probing.probe import Prepares
+    from harness.probing.probe import Probing
     from harness.search import Search
 
 
@@ -203,7 +203,7 @@ class Engine(Generic[C]):
     time in seconds.
     """
 
-    prober: Prepares
+    prober: Probing
     lanes: Lanes
     probe_of: Callable[[C], Probe]
     label_of: Callable[[C], str]

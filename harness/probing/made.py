@@ -119,7 +119,7 @@ def _first_step(prober: Prober, repro: Repro, made: Made, combination: Combinati
         combination,
         requirements=merged_requirements(combination.requirements, made.with_),
         holds=tuple(text for text in combination.holds if required_name(text) not in named),
-        as_of=one_date(as_of, made.with_, prober.resolver.index),
+        as_of=one_date(as_of, made.with_, prober.resolutions.resolver.index),
         near=None,
         prereleases=(*combination.prereleases, *pinned_prereleases(made.with_)),
     )

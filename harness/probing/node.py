@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from attrs import evolve, frozen
 from packaging import tags
 
 from harness._version import __version__
-from harness.atomic import sha256_of, write_whole
+from harness.atomic import sha256_of
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import PipSettings, read_pip_settings
@@ -33,16 +32,20 @@ from harness.probing.job import (
     ProbeJob,
     Refused,
     Result,
+    jobs_in,
     known_kind,
     place_of,
     write_problem,
 )
 from harness.probing.prober import Prober
+from harness.probing.resolutions import Resolutions
+from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
+from harness.run.locks import claimed_folder
 from harness.run.process import cancelled_by
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.store import Store, as_record, read_record
+from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,14 +80,14 @@ def worker_prober() -> Prober:
     workspace = Workspace.opened()
     remove_leftovers(workspace)
     settings = read_pip_settings()
-    uv = Uv(settings)
+    uv = Uv(settings, scratch=workspace.scratch)
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
+    store = Store(workspace.root / "results")  # never written: each job has its own
     return Prober(
-        store=Store(workspace.root / "results"),  # never written: each job has its own
-        resolver=Resolver(uv, Index(settings, workspace.index), interpreter, builder.builds),
+        store=store,
+        resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,
-        workspace=workspace,
         gpus=of_one_kind(find_gpus(os.environ)),
     )
 
@@ -131,8 +134,8 @@ def answer(job: ProbeJob, worker: Prober, wheels: Path | None = None) -> Result:
             raise NoWorkers(f"it has no Python {job.lock.python}", hint=_RESTART)
         if interpreter.platform != job.lock.platform:
             raise NoWorkers(f"it is {interpreter.platform}, the lock is for {job.lock.platform}", hint=_RESTART)
-        with tempfile.TemporaryDirectory(prefix="harness-job-") as folder:
-            return _run(job, _prober_for(job, worker, interpreter, Path(folder), wheels))
+        with claimed_folder(worker.workspace.scratch, "job-") as folder:
+            return _run(job, _prober_for(job, worker, interpreter, folder, wheels))
     except HarnessError as error:
         raise known_kind(error) from error
 
@@ -175,8 +178,7 @@ def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder:
     """The prober of a worker with the terms of a job; it stores observations in `folder`."""
     terms, own = job.terms, worker.builder.uv
     backend = {"UV_TORCH_BACKEND": terms.torch_backend} if terms.torch_backend and wheels is None else {}
-    sandbox = _sandbox(job)
-    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, sandbox=sandbox)
+    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, sandbox=_sandbox(job))
     if wheels is not None:
         offline = {**uv.extra_environment, "UV_OFFLINE": "1"}
         uv = evolve(uv, settings=PipSettings(find_links=(str(wheels.absolute()),)), extra_environment=offline)
@@ -186,7 +188,6 @@ def _prober_for(job: ProbeJob, worker: Prober, interpreter: Interpreter, folder:
         builder=Builder(uv, interpreter, worker.workspace),
         terms=terms,
         invoked_from=folder,
-        sandbox=sandbox,
     )
 
 
@@ -210,10 +211,10 @@ def run_folder(folder: Path, tell: Callable[[str], None]) -> tuple[int, int]:
     if (folder / DESCRIBE).is_file():
         request = json.loads((folder / DESCRIBE).read_text(encoding="utf-8"))
         machine = look_around(request["python"], request["cache_tag"])
-        write_whole(folder / MACHINE, json.dumps(as_record(machine, SCHEMA)) + "\n")
+        write_record(folder / MACHINE, machine, SCHEMA)
         return 1, 0
     if (folder / "bundle.json").is_file():
-        jobs = [folder / key for key in json.loads((folder / "bundle.json").read_text(encoding="utf-8"))["jobs"]]
+        jobs = jobs_in(folder)
     elif (folder / "job.json").is_file():
         jobs = [folder]
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -81,16 +81,6 @@ class Prepared:
     cached: bool = False
     setup_s: float = 0.0
     is_warm: bool = False
-
-
-class Prepares(Protocol):
-    """The part of a prober that runs probes."""
-
-    def prepare(self, probe: Probe) -> Prepared:
-        """Resolve a probe and build its environment, or return an observation without a run."""
-
-    def execute(self, prepared: Prepared) -> Observation:
-        """Run a prepared probe."""
 
 
 # Their probes run on this machine or on others.
@@ -203,24 +193,15 @@ def unresolvable_key(probe: Probe) -> str:
     return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
 
 
-def observation_of(
-    probe: Probe,
-    lock: Lock,
-    ran: Ran,
-    *,
-    key: str,
-    drift: tuple[str, ...],
-    setup_s: float,
-    started: str,
-    log: str,
-) -> Observation:
+def observation_of(prepared: Prepared, lock: Lock, ran: Ran, *, started: str, log: str) -> Observation:
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
+    probe = prepared.probe
     return evolve(
-        observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
+        observation_without_run(probe, prepared.key, ran.outcome, "", lock, setup_s=prepared.setup_s),
         **{name: getattr(ran, name) for name in _RECORDED.split()},
         detail=ran.detail + _longer(ran, probe.repro),
         duration_s=round(ran.duration_s, 3),
-        drift=drift,
+        drift=prepared.drift,
         started=started,
         log=log,
     )

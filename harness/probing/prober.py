@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from harness.environment import (
     CannotBuild,
     Environment,
-    Resolution,
-    Uninstallable,
     find_interpreter,
     flaw_of,
     foreign_lock,
     watched_environment,
 )
-from harness.environment.dates import this_second
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
-from harness.errors import MissingProgram, NoNetwork
+from harness.errors import MissingProgram, UserMistake
 from harness.events import SILENT, Reporter
-from harness.model import Device, Lock, Observation, Outcome, name_of, normalized_name, parsed_version
+from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
 from harness.model.text import listed
 from harness.probing.probe import (
@@ -47,15 +45,15 @@ from harness.run.runner import Job, run_repro
 from harness.store import is_kept
 
 if TYPE_CHECKING:
-    from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
-    from harness.model import Combination, Mixture
+    from harness.environment import Builder, Resolution, WatchedEnvironment, Workspace
+    from harness.model import Mixture, Pin
+    from harness.probing.resolutions import Resolutions
     from harness.run.devices import Gpu
     from harness.run.result import Ran
     from harness.run.sandbox import Sandbox
     from harness.store import Store
 
 _SHOWN = 4
-_TODAY_LASTS = timedelta(minutes=2)
 _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
     NotKept: Outcome.NOT_MADE,
@@ -66,102 +64,55 @@ _FAILED: dict[type[Exception], Outcome] = {
 
 @frozen
 class Prober:
-    """Runs probes with a resolver, a builder and a store.
+    """Runs probes with the locks of a resolver, a builder and a store.
 
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
-    `reporter` receives notes for the user. Runs happen in `sandbox`, on these `terms`. `memory` delays a run until it
-    fits into memory beside the others. `trees` are the folders that runs are given. `now` is the moment that "today"
-    means.
+    `reporter` receives notes for the user. Runs are made on these `terms`. `memory` delays a run until it fits into
+    memory beside the others.
     """
 
     store: Store
-    resolver: Resolver
+    resolutions: Resolutions
     builder: Builder
-    workspace: Workspace
     gpus: tuple[Gpu, ...] = ()
     terms: Terms = field(factory=Terms)
     invoked_from: Path = field(factory=Path.cwd)
     reporter: Reporter = SILENT
-    sandbox: Sandbox | None = None
-    now: datetime = field(factory=this_second)
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
-    trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
-    _resolved: dict[str, Resolution] = field(factory=dict, init=False, eq=False, repr=False)
     _current: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
-    def resolve(self, probe: Probe) -> Resolution:
-        """Return the lock of a probe, from the store if it is known and if what the index said then is still so."""
-        combination = probe.combination
-        key = self._resolution_key(combination)
-        if (known := self._resolution(key, combination)) is not None:
-            return known
-        index, names = self.resolver.index, set(map(name_of, (*combination.requirements, *combination.holds)))
-        is_today, is_first = self._is_today(combination), not index.has_state(names)
-        resolution = self.resolver.resolve(combination, probe.near, refresh=is_today and is_first)
-        if is_today:
-            resolution = evolve(resolution, pages=self._pages(combination, resolution.lock))
-        self._resolved[key] = resolution
-        # What the index says much later may be about releases that "today" did not have.
-        is_timely = not is_today or bool(resolution.pages)
-        if resolution.lasts and is_timely:
-            self.store.put_resolution(key, resolution)
-        return resolution
+    @property
+    def workspace(self) -> Workspace:
+        """The harness's own cache."""
+        return self.builder.workspace
 
-    def pin(self, probe: Probe, resolution: Resolution) -> None:
-        """Keep a resolution of a probe for good. Raises `NoSpace`."""
-        self.store.put_resolution(self._resolution_key(probe.combination), evolve(resolution, pages=""))
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """What runs happen in, None without a sandbox."""
+        return self.builder.uv.sandbox
+
+    @property
+    def trees(self) -> Trees:
+        """The folders that runs are given."""
+        return Trees(self.workspace)
+
+    def resolve(self, probe: Probe) -> Resolution:
+        """Return the lock of a probe, from the store if what the index said then is still so."""
+        return self.resolutions.resolve(probe.combination, probe.near)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        resolution = self._resolution(self._resolution_key(probe.combination), probe.combination)
+        resolution = self.resolutions.known(probe.combination)
         if resolution is None:
             return None
         return self._stored(probe, self.key(probe, resolution.lock) if resolution.lock else unresolvable_key(probe))
 
-    def _is_today(self, combination: Combination) -> bool:
-        """Whether a combination may get packages that are still to be uploaded."""
-        return combination.as_of is None or combination.as_of >= self.now
-
-    def _resolution_key(self, combination: Combination) -> str:
-        """The key of its resolution in the store: today's is found again as long as the index says the same."""
-        if combination.as_of != self.now:
-            return self.builder.uv.resolution_key(combination)
-        return f"{self.builder.uv.resolution_key(evolve(combination, as_of=None))}-today"
-
-    def _pages(self, combination: Combination, lock: Lock | None) -> str:
-        """The state of the index for what a resolution depends on, "" if it can't be told for the moment `now`."""
-        names = set(map(name_of, (*combination.requirements, *combination.holds)))
-        names |= {pin.name for pin in lock.pins} if lock is not None else set()
-        index = self.resolver.index
-        if not index.has_state(names) and datetime.now(UTC) - self.now > _TODAY_LASTS:
-            return ""
-        try:
-            return index.state(names)
-        except NoNetwork:
-            return ""
-
-    def _resolution(self, key: str, combination: Combination) -> Resolution | None:
-        """Return a resolution of this session or from the store; None if there is none, or if the index has changed."""
-        if (resolved := self._resolved.get(key)) is not None:
-            return resolved
-        stored = self.store.get_resolution(key)
-        if stored is None or (stored.lock is not None and self.resolver.index.has_replaced(stored.lock)):
-            return None
-        if stored.pages and self._pages(combination, stored.lock) not in ("", stored.pages):
-            return None
-        self._resolved[key] = stored
-        return stored
-
-    def _forget(self, combination: Combination) -> None:
-        key = self._resolution_key(combination)
-        self._resolved.pop(key, None)
-        self.store.forget_resolution(key)
-
     def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
 
-        Without `builds` there is no environment, because the probe runs on another machine.
+        Without `builds` there is no environment, because the probe runs on another machine. Raises `UserMistake` if
+        nothing is known of it and it needs a GPU where there is none, and `UnknownProject`.
         """
         begun = time.monotonic()
         if probe.inside is not None:
@@ -180,10 +131,10 @@ class Prober:
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
-        self._forget(probe.combination)
+        self.resolutions.forget(probe.combination)
         again = self.resolve(probe)
         if again.lock is None or again.lock == resolution.lock:
-            self._forget(probe.combination)
+            self.resolutions.forget(probe.combination)
             return prepared
         return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds)
 
@@ -210,9 +161,10 @@ class Prober:
         if not builds:
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
-        built = self.builder.build(lock, recent=True)
-        if isinstance(built, Uninstallable):
-            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
+        try:
+            built = self.builder.build(lock, recent=True)
+        except CannotBuild as why:
+            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, str(why), lock, begun)
             return Prepared(probe, key, observation=failed)
         return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
 
@@ -220,16 +172,20 @@ class Prober:
         """What prevents a run with a lock, and why; None if nothing that is known before."""
         if flaws := [tree.flaw for tree in probe.repro.given if tree.flaw]:
             return Outcome.NOT_MADE, "; ".join(flaws)
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            return Outcome.NO_DEVICE, why
+        self._check_device(probe)
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
             return Outcome.UNINSTALLABLE, flaw
         return None
+
+    def _check_device(self, probe: Probe) -> None:
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            raise UserMistake(why, hint="--device emulated runs it with the stand-in for CUDA")
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
+        self._check_device(probe)
         # Its Python may be a copy, not a link to where the standard library is.
         environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
         return Prepared(probe, self.key(probe, lock), environment=environment)
@@ -274,23 +230,29 @@ class Prober:
             retried = True
             self.builder.forget(lock)
         self._programs.add(program_of(probe.repro.argv))
-        observation = observation_of(
-            probe,
-            lock,
-            ran,
-            key=prepared.key,
-            drift=(*prepared.drift, *environment.clashes),
-            setup_s=prepared.setup_s,
-            started=started.isoformat(timespec="seconds"),
-            log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
-        )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
-        return self.keep(evolve(observation, altered=altered, installed=builds))
+        prepared = evolve(prepared, drift=(*prepared.drift, *environment.clashes))
+        return self.record(prepared, lock, ran, started, altered=altered, installed=builds)
 
-    def keep(self, observation: Observation) -> Observation:
-        """Store the observation of a run that was made now; returns it without secrets. Raises `NoSpace`."""
-        self._current.add(observation.key)
-        return self.store.put(observation)
+    def record(
+        self,
+        prepared: Prepared,
+        lock: Lock,
+        ran: Ran,
+        started: datetime,
+        *,
+        altered: tuple[str, ...] = (),
+        installed: tuple[Pin, ...] = (),
+    ) -> Observation:
+        """Store the observation of a run with a lock that was made now; returns it without secrets.
+
+        `altered` are the files of its environment that the run changed, `installed` the pins that took the place of
+        those of the lock. Raises `NoSpace`.
+        """
+        log = self.store.log_path(prepared.key).relative_to(self.store.root).as_posix()
+        observation = observation_of(prepared, lock, ran, started=started.isoformat(timespec="seconds"), log=log)
+        self._current.add(prepared.key)
+        return self.store.put(evolve(observation, altered=altered, installed=installed))
 
     def current(self, key: str) -> Observation | None:
         """Return the stored observation if all that its run used besides its packages is still the same, else None.
@@ -385,8 +347,8 @@ class Prober:
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
-            built = self.builder.build(lock, recent=True)
-            if isinstance(built, Environment):
+            with contextlib.suppress(CannotBuild):
+                built = self.builder.build(lock, recent=True)
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built)
         return read_imports(file)
 

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.environment import Environment, watched_environment
+from harness.environment import CannotBuild, watched_environment
 from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import module_of, site_packages
 from harness.events import Judged, Note, Reporter, Started
 from harness.model import Device, Mixture, Observation, Outcome, Verdict
-from harness.probing.probe import Around, Prepared, Probe, observation_of
+from harness.probing.probe import Around, Prepared, Probe
 from harness.run.forks import Zygote, started_zygote
 from harness.run.process import ZygoteFailed
 from harness.run.runner import Job, run_repro, with_own_folders
@@ -98,8 +98,11 @@ class WarmEnvironment:
         if lock is None or base.repro.argv or base.combination.device is Device.CUDA:
             raise CannotFork("only scripts that run on the CPU are forked")
         graph = prober.imports(base, lock)
-        built = prober.builder.build(lock)  # compared, because its files are read below
-        if graph is None or not isinstance(built, Environment) or built.folder is None:
+        try:
+            built = prober.builder.build(lock)  # compared, because its files are read below
+        except CannotBuild as why:
+            raise CannotFork(f"the environment can't be built: {why}") from why
+        if graph is None or built.folder is None:
             raise CannotFork("what the repro imports is not known")
         paths = sorted(set(files))
         original = site_packages(built.folder)
@@ -151,27 +154,14 @@ class WarmEnvironment:
 
     def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
         """Fork a probe and store the observation. Raises `ZygoteFailed`."""
-        begun, files = time.monotonic(), probe.mixture.files if probe.mixture is not None else {}
-        store = self.prober.store
-        log = store.log_path(key)
-        started = datetime.now(UTC).isoformat(timespec="seconds")
+        begun, started = time.monotonic(), datetime.now(UTC)
+        files = probe.mixture.files if probe.mixture is not None else {}
         zygote = self._start(files.keys())
-        setup_s = time.monotonic() - begun
+        prepared = Prepared(probe, key, setup_s=time.monotonic() - begun)
         self._place(files)
         repro = evolve(probe.repro, timeout=self.limit(probe.repro), search_path=self.job.repro.search_path)
-        ran = run_repro(evolve(self.job, repro=repro, log_path=log, zygote=zygote))
-        observation = observation_of(
-            probe,
-            lock,
-            evolve(ran, machine={**ran.machine, "forked": True}),
-            key=key,
-            drift=(),
-            setup_s=setup_s,
-            started=started,
-            log=log.relative_to(store.root).as_posix(),
-        )
-        self.prober.keep(observation)
-        return observation
+        ran = run_repro(evolve(self.job, repro=repro, log_path=self.prober.store.log_path(key), zygote=zygote))
+        return self.prober.record(prepared, lock, evolve(ran, machine={**ran.machine, "forked": True}), started)
 
     def limit(self, repro: Repro) -> float:
         """The seconds that a fork may take: a lock that was held when it was forked is never released."""

@@ -38,13 +38,14 @@ _NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*
 class ChosenCommand:
     """The repro that the options name, the requirements of `--with`, and the choices made for the user.
 
-    `replaced` are the projects of which `--with` gives a folder.
+    `replaced` are the projects of which `--with` gives a folder; `root` is the one in whose copies the command runs.
     """
 
     repro: Repro
     with_: tuple[str, ...]
     notes: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    root: Path | None = None
 
 
 def chosen_command(
@@ -191,7 +192,7 @@ def read_command(
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"
         notes.append(f"--with: {', '.join(beside.requirements)}: {what}")
-    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(notes))
+    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(notes), root=root)
 
 
 def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:

@@ -153,7 +153,8 @@ def _reached(content: dict[str, Any], environment: Mapping[str, str]) -> list[di
     # Of several versions of a project, the one whose markers apply comes first.
     for package in sorted(content.get("package", []), key=lambda candidate: not _fits(candidate, environment)):
         packages.setdefault(package["name"], package)
-    own = [package for package in packages.values() if _is_own(package)]
+    members = {*content.get("manifest", {}).get("members", ())}
+    own = [package for name, package in packages.items() if _is_own(package) or name in members]
     waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
     # By name and extra; "" is the package itself.
     reached: set[tuple[str, str]] = set() if own else {(name, "") for name in packages}
@@ -165,7 +166,8 @@ def _reached(content: dict[str, Any], environment: Mapping[str, str]) -> list[di
                 reached.add((need["name"], extra))
                 optional = package.get("optional-dependencies", {})
                 waiting += optional.get(extra, ()) if extra else _needs(package, "dependencies")
-    return [package for name, package in sorted(packages.items()) if (name, "") in reached and not _is_own(package)]
+    owned = {package["name"] for package in own}
+    return [package for name, package in sorted(packages.items()) if (name, "") in reached and name not in owned]
 
 
 def _fits(package: Mapping[str, Any], environment: Mapping[str, str]) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.environment import Index
+    from harness.model import Lock
     from harness.question.request import End
 
 _LOWER = (">", ">=", "~=", "==", "===")
@@ -86,6 +87,21 @@ def lift_bounds(
     return Lifting(without(others), {text: looser[text] for text in (*newer, *others)}, notes)
 
 
+def newer_bounds(requirements: Sequence[str], own: Collection[str], end: End, lock: Lock) -> Lifting:
+    """Lift those lower bounds and pins of the project, in `own`, that an end's packages do not meet."""
+    lifted: dict[str, str] = {}
+    for text in filter(own.__contains__, requirements):
+        version, bare = lock.version_of(name_of(text)), without_lower_bound(text)
+        if version is not None and not _admits(text, version) and _admits(bare, version):
+            lifted[text] = bare
+    left = tuple(lifted.get(text, text) for text in requirements)
+    return Lifting(left, lifted, _not_kept(tuple(lifted), "newer than its packages", end))
+
+
+def _admits(text: str, version: str) -> bool:
+    return Requirement(text).specifier.contains(version, prereleases=True)
+
+
 def existed(name: str, day: datetime | None, index: Index) -> bool:
     """Whether a project had a release on a day, as far as the index has upload times. Raises `NoNetwork`."""
     dates = [release.uploaded for release in index.known_releases(name) if release.uploaded is not None]
@@ -94,4 +110,5 @@ def existed(name: str, day: datetime | None, index: Index) -> bool:
 
 def _not_kept(bounds: Sequence[str], why: str, day: End) -> tuple[str, ...]:
     verb, they = ("was", "it is") if len(bounds) == 1 else ("were", "they are")
-    return (f"{listed(bounds)} {verb} not kept as of {day.text}: {they} {why}",) if bounds else ()
+    when = f"as of {day.text}" if day.path is None else f"with {day.text}"
+    return (f"{listed(bounds)} {verb} not kept {when}: {they} {why}",) if bounds else ()

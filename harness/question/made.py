@@ -10,11 +10,10 @@ from harness.environment.dates import one_date
 from harness.errors import UserMistake
 from harness.model import Combination, Repro
 from harness.model.repro import ARTIFACTS
-from harness.model.requirements import merged_requirements, required_name
+from harness.model.requirements import merged_requirements, pinned_prereleases, required_name
 from harness.probing import Probe
 from harness.probing.made import ByWriter, made_of, released, supplied, with_inputs
-from harness.question.releases import holds_of
-from harness.question.single import combination_of
+from harness.question.single import shared_combination
 
 if TYPE_CHECKING:
     from harness.question.question import Question
@@ -51,8 +50,13 @@ def with_files(session: Session, question: Question) -> tuple[Session, Question]
     )
     by = released(resolution.lock, names)
     note = f"the files that each release writes are read by {by} (--with changes it)"
-    typed = (*question.typed, "--made")
-    question = evolve(question, repro=writer, with_=(), typed=typed, notes=(*question.notes, note))
+    question = evolve(
+        question,
+        repro=writer,
+        combination=shared_combination(session, writer, (), question.subject),
+        typed=(*question.typed, "--made"),
+        notes=(*question.notes, note),
+    )
     by_writer = ByWriter(session.local, evolve(reader, lock=resolution.lock), names[:1])
     return evolve(session, by_writer=by_writer), question
 
@@ -73,10 +77,14 @@ def sentence_about(files: dict[str, str]) -> str:
 
 
 def _run_itself(session: Session, question: Question) -> Combination:
-    named = {required_name(text) for text in question.with_}
-    holds = holds_of(question.repro, question.subject, named, question.hold)
+    own, shared = question.repro.dependencies, question.combination
     day = one_date(question.as_of if question.as_of != "era" else None, (), session.index)
-    return combination_of(session, question.repro, question.with_, holds, day)
+    return evolve(
+        shared,
+        requirements=merged_requirements(own, shared.requirements),
+        prereleases=pinned_prereleases([text for text in shared.requirements if text not in own]),
+        as_of=day,
+    )
 
 
 def _notes_on(repro: Repro) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from attrs import evolve, field, frozen
 
 from harness.environment.attempt import is_source
 from harness.model import Combination, Lock, Repro, is_prerelease, name_of
+from harness.model.requirements import unbounded
 from harness.probing import Probe
-from harness.question.question import Scope
 
 if TYPE_CHECKING:
     from harness.probing.probe import Probing
@@ -32,18 +32,27 @@ class Way(enum.Enum):
 
 @frozen(kw_only=True)
 class PackageSet:
-    """Packages, and how they are resolved again from `requirements`.
+    """Packages in which `repro` runs, and how they are resolved again: `combination` is what is required, and the day.
 
-    `lock` has their versions, None if nothing is kept. `as_of` is the day, and `days` are those of the subject's
-    releases by version, for `Way.OWN_DAY`.
+    `lock` has their versions, None if nothing is kept. `days` are those of releases by package and version, for
+    `Way.OWN_DAY`.
     """
 
-    scope: Scope
-    requirements: tuple[str, ...]
+    repro: Repro
+    combination: Combination
     way: Way
     lock: Lock | None
-    as_of: datetime | None = None
-    days: Mapping[str, datetime] = field(factory=dict)
+    days: Mapping[tuple[str, str | None], datetime] = field(factory=dict)
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What is required."""
+        return self.combination.requirements
+
+    @property
+    def as_of(self) -> datetime | None:
+        """The day (UTC), None for today."""
+        return self.combination.as_of
 
     @property
     def sources(self) -> frozenset[str]:
@@ -84,17 +93,32 @@ class PackageSet:
         if near is not None and self.way is Way.NEAR:
             combination = evolve(combination, prereleases=(*prereleases_of(near), *combination.prereleases))
         if self.way in (Way.NEAR, Way.DAY):
-            combination = evolve(combination, from_source=(*self.scope.from_source, *sorted(self.sources)))
-        return Probe(repro or self.scope.repro, combination, near, attempt)
+            combination = evolve(combination, from_source=(*combination.from_source, *self.sources))
+        return Probe(repro or self.repro, combination, near, attempt)
 
     def _combination(self, versions: Versions, near: Lock | None) -> Combination:
-        scope, requirements, day = self.scope, self.requirements, self.as_of
+        """Return what is required with some packages at other versions.
+
+        What is required of such a package keeps its place and its extras.
+        """
+        combination = evolve(self.combination, near=near.id if near is not None else None)
         if self.way is Way.OWN_DAY:
-            day = self.days.get(versions.get(scope.subject) or "")
+            day = next((self.days[release] for release in versions.items() if release in self.days), None)
+            combination = evolve(combination, as_of=day)
         if self.way is Way.IN_PLACE:  # only the package itself, and what it requires
-            holds = tuple(text for text in scope.holds if name_of(text) not in versions)
-            scope, requirements = evolve(scope, holds=holds), ()
-        return scope.at(versions, requirements, day, near)
+            holds = tuple(text for text in combination.holds if name_of(text) not in versions)
+            combination = evolve(combination, requirements=(), holds=holds)
+        pinned = {name: version for name, version in versions.items() if version is not None}
+        texts: list[str] = []
+        for text in combination.requirements:
+            if (name := name_of(text)) not in versions:
+                texts.append(text)
+            elif name in pinned:
+                texts.append(f"{unbounded(text)}=={pinned[name]}")
+        names = set(map(name_of, texts))
+        texts += [f"{name}=={version}" for name, version in pinned.items() if name not in names]
+        prereleases = tuple(name for name, version in pinned.items() if is_prerelease(version))
+        return evolve(combination, requirements=tuple(texts), prereleases=prereleases)
 
     def _in_place(self, prober: Probing, probe: Probe) -> Probe:
         """Exchange what the resolver chose for a probe in the lock."""

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.atomic import whole_folder, write_whole
+from harness.atomic import write_whole
 from harness.environment.manifest import Ledger, read_states
 from harness.environment.source_builds import SourceBuilds
-from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import parsed_version
@@ -29,7 +28,7 @@ from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExt
 from harness.repository.declared import FILES, declared_in, project_folder, read_toml
 from harness.repository.git import archive_of, git_output
 from harness.run.launch import remove_tree
-from harness.run.locks import acquire
+from harness.run.locks import acquire, claimed_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,8 +131,9 @@ class Projects:
         with acquire(self.workspace.locks / f"project-{digest}.lock"), self._unchanged(home):
             if not (home / "tree").is_dir():
                 home.mkdir(parents=True, exist_ok=True)
-                with whole_folder(home / "tree") as partial:
+                with claimed_folder(self.workspace.building, "project-") as partial:
                     copy_files(root, files, partial)
+                    partial.rename(home / "tree")
             built, words = self._unpacked(home, day or last_commit(root), version_of_tag(root))
         required = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         notes = required.notes

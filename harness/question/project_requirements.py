@@ -33,6 +33,8 @@ _KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.tom
 _CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
 _WORKERS = re.compile(r"-n\d+")
 _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
+# Packages that tests often need.
+WELL_KNOWN = {"pytest", *(name for names in _KNOWN.values() if isinstance(names, dict) for name in names.values())}
 _FOR_TESTS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
 _FOR_DEVELOPMENT = frozenset({"dev", "devel", "develop", "development"})
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")

@@ -7,34 +7,27 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-from packaging.version import Version
 
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
 from harness.errors import UnknownRelease, UserMistake
-from harness.model import (
-    Device,
-    Lock,
-    Release,
-    Repro,
-    normalized_name,
-    parsed_version,
-)
-from harness.model.lock import AsOf
+from harness.model import Lock, Release, Repro, normalized_name, parsed_version
+from harness.model.lock import ERA, NONE, AsOf
 from harness.model.repro import Bounds
-from harness.model.requirements import merged_requirements, required_name, unpinned
+from harness.model.requirements import required_name, unpinned
 from harness.model.text import listed
 from harness.probing import Probe
 from harness.question.package_set import PackageSet, Way
 from harness.question.parsing import version_of
-from harness.question.question import Question, Scope
-from harness.question.request import check_order
+from harness.question.question import Question
+from harness.question.request import check_order, release_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
+    from harness.question.request import End
     from harness.search import Trial
 
 
@@ -42,79 +35,76 @@ NO_HOLDS = "none"  # --hold none
 
 
 @frozen
-class Plan:
-    """Everything that a search over the releases of a subject needs before its first probe.
+class ReleaseLine:
+    """The releases of a question's subject that can be tried, in version order.
 
-    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
-    search has to find that end; `left_out` maps releases inside the range that are not tried to the reason; `choices`
-    are sentences about defaults, with the option that changes each. Of `stride` neighbouring releases, a scan for
-    windows runs at least one or knows it.
+    The ends of `question` are releases of the line, None for one that the search has to find. `left_out` maps releases
+    inside the range that are not tried to the reason.
     """
 
     question: Question
-    scope: Scope
-    interpreter: Interpreter
     releases: tuple[Release, ...]
-    good: int | None
-    bad: int | None
     left_out: dict[str, str]
-    as_of: str
-    choices: tuple[str, ...] = ()
-    stride: int = 1
-
-    @property
-    def subject(self) -> str:
-        """The project that is bisected over, normalised."""
-        return self.scope.subject
-
-    @property
-    def repro(self) -> Repro:
-        """What runs."""
-        return self.scope.repro
 
     @property
     def names(self) -> tuple[str, ...]:
         """The versions of the releases."""
         return tuple(str(release.version) for release in self.releases)
 
+    @property
+    def good(self) -> int | None:
+        """The position of the good end."""
+        return self._position(self.question.good)
+
+    @property
+    def bad(self) -> int | None:
+        """The position of the bad end."""
+        return self._position(self.question.bad)
+
+    def _position(self, end: End | None) -> int | None:
+        return self.names.index(end.text) if end is not None else None
+
     def beside(self, lock: Lock | None) -> PackageSet:
         """Return what stands beside each release: what was the newest on a day, or else as in a lock if possible."""
-        when = AsOf.read(self.as_of)
-        way = Way.OWN_DAY if when.is_era else Way.DAY if lock is None else Way.NEAR
+        question, when = self.question, AsOf.read(self.question.as_of)
         return PackageSet(
-            scope=self.scope,
-            requirements=self.scope.requirements,
-            way=way,
+            repro=question.repro,
+            combination=evolve(question.combination, as_of=when.moment),
+            way=Way.OWN_DAY if when.is_era else Way.DAY if lock is None else Way.NEAR,
             lock=lock,
-            as_of=when.moment,
             days={
-                str(release.version): release.uploaded + ERA_MARGIN
+                (question.subject, str(release.version)): release.uploaded + ERA_MARGIN
                 for release in self.releases
                 if release.uploaded is not None
             },
         )
 
     def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
-        """Return a function that makes the probe of a trial, near the plan's anchor.
+        """Return a function that makes the probe of a trial, near the line's anchor.
 
         Raises `UnknownRelease` if no release can be resolved.
         """
+        subject, names = self.question.subject, self.names
         lock, anchor = find_anchor(self, prober)
         near, alone = self.beside(lock), self.beside(None)
 
         def probe(trial: Trial) -> Probe:
-            snapshot = alone if trial.position == anchor else near  # the lock was made for that release
-            return snapshot.at(prober, {self.subject: self.names[trial.position]}, trial.attempt)
+            beside = alone if trial.position == anchor else near  # the lock was made for that release
+            return beside.at(prober, {subject: names[trial.position]}, trial.attempt)
 
         return probe
 
+    def noting(self, choices: Iterable[str]) -> ReleaseLine:
+        """Return the line with sentences about choices in its question, before the others."""
+        return evolve(self, question=evolve(self.question, notes=(*choices, *self.question.notes)))
 
-def make_plan(question: Question, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
-    """Plan a question: fill in what it leaves open from the repro's metadata and the index.
+
+def line_of(question: Question, *, index: Index, interpreter: Interpreter) -> ReleaseLine:
+    """Return the line of a question; what that leaves open comes from the repro's metadata and the index.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
     """
-    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    bounds = question.repro.subjects.get(question.subject, Bounds())
     choices: list[str] = []
     if tells_of_a_fix(question, bounds):
         question = evolve(question, policy=evolve(question.policy, find_fix=True))
@@ -122,32 +112,25 @@ def make_plan(question: Question, *, index: Index, interpreter: Interpreter, dev
     good, bad = ends_of(question, bounds, choices)
     check_ends(index, question.subject, (good, bad))
     check_order(good, bad, find_fix=question.policy.find_fix)
-    plan = fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
-    return evolve(plan, choices=(*plan.choices, *notes_on_packages(plan, "the bad end")))
+    line = line_between(question, good, bad, index=index, interpreter=interpreter)
+    return line.noting([*choices, *notes_on_packages(question, line, "the bad end")])
 
 
-def fill_plan(
-    question: Question,
-    good: str | None,
-    bad: str | None,
-    choices: Iterable[str] = (),
-    *,
-    index: Index,
-    interpreter: Interpreter,
-    device: Device,
-) -> Plan:
-    """Make a plan between two ends that are known to exist; without an end (None) the range is open there.
+def line_between(
+    question: Question, good: str | None, bad: str | None, *, index: Index, interpreter: Interpreter
+) -> ReleaseLine:
+    """Return the line between two ends that are known to exist; without an end (None) it is open there.
 
-    `choices` say how the ends were chosen. Raises the same errors as `make_plan`.
+    Raises the same errors as `line_of`.
     """
-    subject = normalized_name(question.subject)
-    repro = question.repro
-    bounds = repro.subjects.get(subject, Bounds())
-    # Exact versions are those of the bad end; another release's own day has others.
-    is_own_day = question.as_of is None and bounds.as_of == "era"
-    own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
+    subject, repro = question.subject, question.repro
+    bounds, combination = repro.subjects.get(subject, Bounds()), question.combination
+    if question.as_of is None and bounds.as_of == ERA:
+        # Exact versions are those of the bad end; another release's own day has others.
+        own = set(repro.dependencies)
+        free = tuple(unpinned(text) if text in own else text for text in combination.requirements)
+        combination = evolve(combination, requirements=free)
     day = str(as_of(question.as_of or bounds.as_of))
-    scope = scope_of(question, interpreter.version, device, subject, own)
     ends = (bad, good) if question.policy.find_fix else (good, bad)
     releases, left_out = releases_on_line(index.releases(subject), question, interpreter, ends)
     for release in releases:
@@ -161,31 +144,9 @@ def fill_plan(
             subject, "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    versions = [release.version for release in releases]
-    return Plan(
-        question=question,
-        scope=scope,
-        interpreter=interpreter,
-        releases=releases,
-        good=_position(good, versions),
-        bad=_position(bad, versions),
-        left_out=left_out,
-        as_of=day,
-        choices=(*choices, *notes_on_holds(scope.holds, question.hold)),
-    )
-
-
-def scope_of(
-    question: Question, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None
-) -> Scope:
-    """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
-
-    `python` is a full version; `own` are requirements in place of those of the repro.
-    """
-    repro, with_ = question.repro, question.with_
-    requirements = merged_requirements(repro.dependencies if own is None else own, with_, {subject})
-    holds = holds_of(repro, subject, set(map(required_name, with_)), question.hold)
-    return Scope(repro, python, requirements, holds, device, question.from_source, subject, question.policy)
+    good_end, bad_end = (release_end(str(version_of(end))) if end is not None else None for end in (good, bad))
+    question = evolve(question, good=good_end, bad=bad_end, combination=combination, as_of=day)
+    return ReleaseLine(question, releases, left_out)
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
@@ -209,18 +170,18 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             )
 
 
-def why_left_out(release: Release, question: Question | Scope, interpreter: Interpreter) -> str | None:
+def why_left_out(release: Release, question: Question, interpreter: Interpreter) -> str | None:
     """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
         prereleases=question.policy.prereleases,
-        build_from_source=normalized_name(release.project) in question.from_source,
+        build_from_source=normalized_name(release.project) in question.combination.from_source,
     )
 
 
 def releases_on_line(
     known: Iterable[Release],
-    question: Question | Scope,
+    question: Question,
     interpreter: Interpreter,
     ends: tuple[str | None, str | None],
     until: datetime | None = None,
@@ -258,15 +219,16 @@ def _last_day(until: datetime | None) -> str:
     return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
 
 
-def notes_on_packages(plan: Plan, near: str) -> tuple[str, ...]:
-    """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
+def notes_on_packages(question: Question, line: ReleaseLine, near: str) -> tuple[str, ...]:
+    """Return sentences about what is held, and about the other packages, kept as in `near` without a date.
+
+    There is none about packages that the user chose.
+    """
     chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
-    versions = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
-    return () if plan.question.as_of else (f"other packages: {versions} (--as-of changes it)",)
-
-
-def _position(end: str | None, versions: list[Version]) -> int | None:
-    return versions.index(version_of(end)) if end is not None else None
+    day = str(line.question.as_of)
+    versions = chosen.get(day, f"as they were on {day}")
+    held = notes_on_holds(question.repro, question.subject, question.combination.holds)
+    return (*held, *(() if question.as_of else (f"other packages: {versions} (--as-of changes it)",)))
 
 
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
@@ -321,29 +283,30 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
     return (*given, *(text for text in own if required_name(text) not in replaced and required_name(text) not in named))
 
 
-def notes_on_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
-    own = [text for text in holds if text not in hold]
+def notes_on_holds(repro: Repro, subject: str, holds: Container[str]) -> tuple[str, ...]:
+    """Return a sentence about those of the repro's own holds for a subject that are in `holds`; empty without any."""
+    own = [text for text in repro.subjects.get(subject, Bounds()).hold if text in holds]
     return (f"held: {', '.join(own)} (from the repro; --hold and --with change it)",) if own else ()
 
 
-def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:
+def find_anchor(line: ReleaseLine, prober: Probing) -> tuple[Lock | None, int | None]:
     """Return the lock near which releases are resolved, and the position of the release that it was made for.
 
-    That is the plan's bad end, or the next release that can be resolved; None if other packages come from a date.
+    That is the line's bad end, or the next release that can be resolved; None if other packages come from a date.
     Raises `UnknownRelease` if none can be resolved.
     """
-    if plan.as_of != "none":
+    subject, find_fix = line.question.subject, line.question.policy.find_fix
+    if line.question.as_of != NONE:
         return None, None
-    last = len(plan.releases) - 1
-    start = plan.bad if plan.bad is not None else (0 if plan.question.policy.find_fix else last)
+    last = len(line.releases) - 1
+    start = line.bad if line.bad is not None else (0 if find_fix else last)
     older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
     words = ""
-    for position in (start, *((*newer, *older) if plan.question.policy.find_fix else (*older, *newer))):
-        resolution = prober.resolve(plan.beside(None).at(prober, {plan.subject: plan.names[position]}))
+    for position in (start, *((*newer, *older) if find_fix else (*older, *newer))):
+        resolution = prober.resolve(line.beside(None).at(prober, {subject: line.names[position]}))
         if resolution.lock is not None:
             return resolution.lock, position
         words = words or resolution.words
     raise UnknownRelease(
-        plan.subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
+        subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
     )

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.environment.index import check_project_name
-from harness.errors import BadRepro, UserMistake
+from harness.errors import BadRepro, UnknownProject, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
 from harness.model.requirements import required_name
 from harness.question.project import files_below
+from harness.question.project_requirements import WELL_KNOWN
 from harness.repository.declared import read_toml, text_to_read
 from harness.run.commands import recognised
 from harness.run.sandbox import hidden_folders
@@ -226,10 +227,29 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
 
 
 def similar_package(name: str, requirements: Iterable[str] = (), where: Path | None = None) -> str | None:
-    """Return the package that a misspelled name probably means: one that is required, or a subject of some repro."""
-    known = {subject for repro in list_repros(where) for subject in repro.subjects}
+    """Return the package that a misspelled name probably means.
+
+    It is one that is required, a subject of some repro, or a well-known tool of tests.
+    """
+    known = {subject for repro in list_repros(where) for subject in repro.subjects} | WELL_KNOWN
     close = difflib.get_close_matches(normalized_name(name), known | set(map(required_name, requirements)), n=1)
     return close[0] if close else None
+
+
+@contextlib.contextmanager
+def names_meant(requirements: Iterable[str]) -> Iterator[None]:
+    """Say which package was probably meant where the index has no project of a name.
+
+    Raises `UnknownProject` again, with a name that `similar_package` knows.
+    """
+    try:
+        yield
+    except UnknownProject as error:
+        unknown = normalized_name(error.project)
+        close = similar_package(unknown, (text for text in requirements if required_name(text) != unknown))
+        if close in (None, unknown):
+            raise
+        raise UnknownProject(error.project, hint=f"did you mean {close}?") from error
 
 
 def repro_for_subject(subject: str, where: Path | None = None) -> Repro:

@@ -20,12 +20,13 @@ from attrs import field, fields, frozen
 from harness.arguments import Option, OptionGroup, Trait, check_between, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Lock, normalized_name, parsed_version
-from harness.model.culprit import Level
+from harness.model.culprit import Commit, Level
 from harness.model.lock import moment_of
 from harness.model.requirements import required_name
 from harness.question.commands import ChosenProject
 from harness.question.parsing import version_of
 from harness.question.repros import runs_tests
+from harness.question.revisions import TrackedFile, commit_at, file_at_revision
 from harness.search import Noise
 from harness.settings import Settings
 
@@ -48,10 +49,10 @@ class EndKind(enum.StrEnum):
 
 @frozen
 class End:
-    """One end: `moment` is the time of a day (UTC), `path` that of a file or an interpreter.
+    """One end: `moment` is the time of a day or of a commit (UTC), `path` that of a file or an interpreter.
 
     With `lock` its packages are known, and other versions are resolved as of `moment`. Today's is the moment of the
-    question.
+    question. The file `path` is read as it was in `commit` of the repository that tracks it, if there is one.
     """
 
     kind: EndKind
@@ -59,20 +60,37 @@ class End:
     moment: datetime | None = None
     path: Path | None = None
     lock: Lock | None = None
+    commit: Commit | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the end as part of an answer's JSON; that of today says its moment (ISO 8601, UTC)."""
-        moment = {"moment": self.moment.isoformat()} if self.is_today and self.moment is not None else {}
-        return {"kind": self.kind.value, "text": self.text, **moment}
+        """Return the end as part of an answer's JSON; today and a commit say their moment (ISO 8601, UTC)."""
+        commit = {"commit": self.commit.sha} if self.commit is not None else {}
+        is_said = self.moment is not None and (self.is_today or bool(commit))
+        moment = {"moment": self.moment.isoformat()} if is_said and self.moment is not None else {}
+        return {"kind": self.kind.value, "text": self.text, **moment, **commit}
 
     @property
     def is_today(self) -> bool:
         """Whether it means the newest packages at the moment of the question."""
         return self.kind is EndKind.DAY and self.text == TODAY
 
+    @property
+    def day(self) -> str:
+        """The day of a commit (ISO date), else the end's text."""
+        return f"{self.moment:%Y-%m-%d}" if self.commit is not None and self.moment is not None else self.text
+
+    @property
+    def described(self) -> str:
+        """The end in words: its text, with the commit and its day if it has one."""
+        if self.commit is None:
+            return self.text
+        if self.text.endswith(f"@{self.commit.short}"):
+            return f"{self.text} ({self.day})"
+        return f"{self.text} ({self.commit.short} of {self.day})"
+
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
-    """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
+    """Read an end: an existing path, a file at a revision, a day, or a release; `option` is the one it was given to.
 
     With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time means
     its end, as it does for `--as-of`. Raises `UserMistake`.
@@ -82,6 +100,10 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         return End(EndKind.COMMIT, text)
     if os.path.exists(path):  # noqa: PTH110 - Path.exists raises if the text is too long for a path
         return _at_path(text, path, option)
+    if (named := file_at_revision(text)) is not None:
+        file, revision = named
+        commit, made = commit_at(file, revision, _moment(revision, now), option)
+        return End(EndKind.LOCK, text, made, file, commit=commit)
     if (moment := _moment(text, now)) is not None:
         if moment > now + timedelta(days=1):
             raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
@@ -94,14 +116,23 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
     what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
     raise UserMistake(
         what,
-        hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
-        "with --git also a commit",
+        hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, also one "
+        "in git (uv.lock@v1.4.0, uv.lock@2025-06-20), or a Python; with --git also a commit",
     )
 
 
 def day_end(moment: datetime) -> End:
     """Return the end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+def commit_end(file: TrackedFile, commit: Commit) -> End:
+    """Return the end for a file in a commit that the harness chose itself."""
+    path = file.repository.folder / file.path
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    made = file.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+    return End(EndKind.LOCK, f"{shown}@{commit.short}", made, path, commit=commit)
 
 
 def release_end(version: str) -> End:
@@ -402,7 +433,7 @@ def _refuse_fix(request: Request, ends: Ends) -> None:
         raise UserMistake("--find-fix between two sets of packages needs both ends", hint=hint)
     if good is not None and good.kind is bad.kind is EndKind.RELEASE:
         check_order(good.text, bad.text, find_fix=find_fix)
-    if good is not None and good.moment is not None and bad.moment is not None:
+    if good is not None and good.kind is bad.kind is EndKind.DAY and good.moment is not None and bad.moment is not None:
         moments = {good.text: good.moment, bad.text: bad.moment}
         check_order(good.text, bad.text, find_fix=find_fix, key=moments.__getitem__)
 

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from harness.environment.dates import era_of, one_date
 from harness.errors import BadRepro, UserMistake
 from harness.events import Note
-from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
+from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict, name_of
 from harness.model.repro import MAKE, USE, Bounds, Given, command_repro
 from harness.model.requirements import merged_requirements, pinned_prereleases, required_name, unpinned
 from harness.model.text import sentence_and_table
@@ -21,7 +21,7 @@ from harness.probing.made import supplied
 from harness.question.commands import with_folders
 from harness.question.project import Project, Projects, find_project
 from harness.question.releases import holds_of, notes_on_holds, subject_of
-from harness.question.repros import chosen_repro, digest_of, find_repro
+from harness.question.repros import chosen_repro, digest_of, find_repro, names_meant
 from harness.search import ByNumber, Grid
 from harness.session import at_python
 
@@ -75,11 +75,18 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     """
     settings = session.settings
     named = [*replaced, *(required_name(text) for text in settings.with_)]
-    holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
-    for sentence in notes_on_holds(holds, settings.hold):
+    subject = subject_of(repro, named)
+    holds = settings.hold if settings.in_place else holds_of(repro, subject, named, settings.hold)
+    for sentence in notes_on_holds(repro, subject, holds):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
-    probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
+    with names_meant((*repro.dependencies, *settings.with_)):
+        probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
+        return _prepared(session, probe, fresh=fresh)
+
+
+def _prepared(session: Session, probe: Probe, *, fresh: bool) -> Prepared:
+    settings = session.settings
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
@@ -105,6 +112,21 @@ def combination_of(
         prereleases=pinned_prereleases(with_),
         from_source=session.settings.buildable,
     )
+
+
+def shared_combination(
+    session: Session, repro: Repro, with_: tuple[str, ...], subject: str, *, is_set: bool = False
+) -> Combination:
+    """Return the combination that all probes of a question share: what stands beside the releases of its subject.
+
+    With `is_set` the subject is part of it, and the repro's own holds for the subject do not apply.
+    """
+    holds = holds_of(repro, "" if is_set else subject, set(map(required_name, with_)), session.settings.hold)
+    requirements = merged_requirements(repro.dependencies, with_, () if is_set else {subject})
+    if is_set and subject and subject not in map(name_of, requirements):
+        requirements = (*requirements, subject)
+    shared = combination_of(session, repro, with_, holds, None)
+    return evolve(shared, requirements=requirements, prereleases=())
 
 
 def _date_of(session: Session, repro: Repro, named: Sequence[str]) -> datetime | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,16 +17,17 @@ from harness.environment.interpreter import target_of
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
-from harness.model.lock import NO_SOURCE
+from harness.model.lock import ANY_SOURCE, NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
-from harness.question.lower_bounds import Lifting, existed, lift_bounds
+from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
-from harness.question.question import Scope
+from harness.question.question import Question
 from harness.question.releases import check_ends
 from harness.question.request import End, EndKind, Ends, day_end
+from harness.question.revisions import History, TrackedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,12 +80,12 @@ class Snapshot(PackageSet):
         The versions of that one take their place, or a resolver would go back to any release that has no limits.
         """
         left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
-        return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
+        requirements = tuple(left.get(text, text) for text in self.requirements)
+        return evolve(self, combination=evolve(self.combination, requirements=requirements))
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this snapshot unchanged."""
-        combination = self.scope.combination(self.requirements, self.as_of)
-        return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
+        return Probe(repro or self.repro, self.combination, lock=self.lock, inside=self.inside)
 
     def constrained(self, prober: Probing, constraints: Sequence[str], repro: Repro) -> Probe:
         """Return the probe of this snapshot with additional constraints."""
@@ -97,46 +98,68 @@ def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     if end.is_today and end.moment is not None:
         return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
-    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.described}")
 
 
 @frozen
 class Snapshots:
     """Makes snapshots of ends. `newest` is the day whose packages are used if the ends are only releases."""
 
-    scope: Scope
+    question: Question
     prober: Probing
     index: Index
     interpreter: Interpreter
-    subject: str
     newest: End
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What every end has."""
+        return self.question.combination.requirements
+
+    @property
+    def _any_source(self) -> tuple[str, ...]:
+        """What may be built for an end that names it by itself: everything without a wheel."""
+        from_source = self.question.combination.from_source
+        return from_source if NO_SOURCE in from_source else (ANY_SOURCE,)
+
+    def _required(self, requirements: Iterable[str], as_of: datetime | None = None) -> Combination:
+        """Return the combination of these requirements at a time."""
+        return evolve(self.question.combination, requirements=tuple(requirements), as_of=as_of)
 
     def of(self, end: End) -> Snapshot:
         """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
         if end.lock is not None:
             return Snapshot(
                 end=end,
-                scope=self.scope,
+                repro=self.question.repro,
+                combination=self._required(self.requirements, end.moment),
                 lock=end.lock,
-                requirements=self.scope.requirements,
                 way=Way.NEAR,
-                as_of=end.moment,
             )
         if end.kind is EndKind.DAY:
             return self._of_day(end)
         if end.path is None:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
-        snapshot = self._pinned(end, pins)
+        pins = installed_pins(end.path) if is_python else self._listed(end, end.path)
+        snapshot = self._without_bounds(self._pinned(end, pins))
         installed = set(map(name_of, pins.requirements))
-        if is_python and installed.issuperset(map(name_of, self.scope.requirements)):
+        if is_python and installed.issuperset(map(name_of, self.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
             note = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
+
+    def _listed(self, end: End, path: Path) -> Pins:
+        """Return what a file lists, as it is now or in its commit."""
+        if end.commit is None:
+            return read_pins(path, self.interpreter.version)
+        pins = TrackedFile.at(path).pins_in(end.commit, self.interpreter.version)
+        is_hash = end.text.endswith(end.commit.short)
+        which = f"is of {end.day}" if is_hash else f"is of commit {end.commit.short}, {end.day}"
+        return evolve(pins, notes=(f"{end.text} {which}", *pins.notes))
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.
@@ -151,10 +174,16 @@ class Snapshots:
             return None, snapshot
         return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
 
+    def history(self) -> History | None:
+        """Return what the project's repository says about the packages of earlier days, None if it says nothing."""
+        names, root = set(map(name_of, self.requirements)), self.question.root
+        return History.of(root, names, self.interpreter.version) if root is not None else None
+
     def building_only(self, names: Collection[str]) -> Snapshots:
         """Snapshots for days that the user did not name: only what another end had to build is worth a build."""
-        from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
-        return evolve(self, scope=evolve(self.scope, from_source=from_source))
+        combination = self.question.combination
+        combination = evolve(combination, from_source=(*combination.from_source, *names, NO_SOURCE))
+        return evolve(self, question=evolve(self.question, combination=combination))
 
     def required(self) -> tuple[Snapshots, Snapshot] | None:
         """Make the snapshot of the exact versions that a repro requires, on the day of the newest of them.
@@ -162,46 +191,45 @@ class Snapshots:
         Also returns what makes the snapshots before it, in which these versions are free. None without exact versions.
         Raises `UserMistake` if they can't be installed together.
         """
-        requirements = self.scope.requirements
+        requirements, repro = self.requirements, self.question.repro
         loose = tuple(map(unpinned, requirements))
-        if self.scope.repro.argv or loose == requirements:
+        if repro.argv or loose == requirements:
             return None
         exact = [text for text, free in zip(requirements, loose, strict=True) if text != free]
         moment = era_of(exact, self.index)
         if moment is None:
             return None
-        resolution = self._resolved(self.scope.combination(requirements, moment))
+        resolution = self._resolved(self._required(requirements, moment))
         lock = resolution.lock
         if lock is None:
             raise UserMistake(
                 f"the repro's own versions can't be installed ({', '.join(exact)}): {_in_one_line(resolution)}",
                 hint="take a version out of its dependencies, or name the ends with --good and --bad",
             )
-        free = evolve(self, scope=evolve(self.scope, requirements=loose))
+        free = evolve(self, question=evolve(self.question, combination=self._required(loose)))
         note = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
         end = day_end(moment)
-        return free, Snapshot(
-            end=end, scope=free.scope, lock=lock, requirements=loose, way=Way.NEAR, as_of=moment, notes=(note,)
-        )
+        combination = self._required(loose, moment)
+        return free, Snapshot(end=end, repro=repro, combination=combination, lock=lock, way=Way.NEAR, notes=(note,))
 
     def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
-        return self.prober.resolve(Probe(self.scope.repro, combination, near))
+        return self.prober.resolve(Probe(self.question.repro, combination, near))
 
     def _of_day(self, end: End) -> Snapshot:
         """Resolve the packages of a day; what had no wheel then is built.
 
         On an earlier day than today, bounds of the project that can't be met are lifted. Raises `UserMistake`.
         """
-        scope = self.scope
-        combination = evolve(scope.combination(scope.requirements, end.moment), from_source=scope.any_source)
+        required, repro = self.requirements, self.question.repro
+        combination = evolve(self._required(required, end.moment), from_source=self._any_source)
         resolution = self._resolved(combination)
-        lifting = Lifting(scope.requirements)
+        lifting = Lifting(required)
         if resolution.lock is None and not end.is_today:
 
             def has_solution(requirements: tuple[str, ...]) -> bool:
                 return self._resolved(evolve(combination, requirements=requirements)).lock is not None
 
-            lifting = lift_bounds(scope.requirements, scope.repro.dependencies, end, self.index, has_solution)
+            lifting = lift_bounds(required, repro.dependencies, end, self.index, has_solution)
             resolution = self._resolved(evolve(combination, requirements=lifting.requirements))
         lock = resolution.lock
         if lock is None:
@@ -214,11 +242,10 @@ class Snapshots:
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return Snapshot(
             end=end,
-            scope=scope,
+            repro=repro,
+            combination=self._required(lifting.requirements, end.moment),
             lock=lock,
-            requirements=lifting.requirements,
             way=Way.DAY,
-            as_of=end.moment,
             notes=(*lifting.notes, *_built_words(end, lock), *changed),
             changed=changed,
             lifted=lifting.lifted,
@@ -226,7 +253,7 @@ class Snapshots:
 
     def _refuse_early_day(self, end: End) -> None:
         """Raise `UserMistake` if a required project did not exist yet."""
-        for name in map(name_of, self.scope.requirements):
+        for name in map(name_of, self.requirements):
             dates = [release.uploaded for release in self.index.releases(name) if release.uploaded is not None]
             if dates and not existed(name, end.moment, self.index):
                 raise UserMistake(
@@ -238,23 +265,20 @@ class Snapshots:
         """Make the snapshot of the packages that a file or an environment lists; what has no wheel is built.
 
         A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
-        today. Raises `UserMistake` if it can't be installed.
+        today, or on the day of the file's commit. Raises `UserMistake` if it can't be installed.
         """
-        scope = self.scope
+        repro = self.question.repro
         named = {name_of(text) for text in pins.requirements}
-        missing = [text for text in scope.requirements if name_of(text) not in named]
+        missing = [text for text in self.requirements if name_of(text) not in named]
         if not pins.is_exact:
-            requirements = (*pins.requirements, *missing)
-            resolution = self._resolved(scope.combination(requirements, None))
+            combination = self._required((*pins.requirements, *missing), end.moment)
+            resolution = self._resolved(combination)
             if (chosen := resolution.lock) is None:
-                raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-            return Snapshot(
-                end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, notes=pins.notes
-            )
+                raise UserMistake(f"{end.text} can't be installed: {_in_one_line(resolution)}")
+            return Snapshot(end=end, repro=repro, combination=combination, lock=chosen, way=Way.NEAR, notes=pins.notes)
         # A project under test runs from its folder.
-        changed = tuple(text for text in pins.notes if not (scope.repro.project and LOCAL_PROJECT in text))
-        combination = scope.combination(pins.requirements, None)
-        exact = evolve(combination, only_named=True, holds=(), from_source=scope.any_source)
+        changed = tuple(text for text in pins.notes if not (repro.project and LOCAL_PROJECT in text))
+        exact = evolve(self._required(pins.requirements), only_named=True, holds=(), from_source=self._any_source)
         resolution = self._resolved(exact)
         if resolution.lock is None:
             requirements, replaced = self._available(exact)
@@ -267,19 +291,27 @@ class Snapshots:
         if missing:
             lock, when = self._with_missing(end, lock, missing)
             notes += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
-        names = tuple(pin.name for pin in lock.pins)
-        return Snapshot(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, notes=notes, changed=changed)
+        combination = self._required(pin.name for pin in lock.pins)
+        return Snapshot(
+            end=end, repro=repro, combination=combination, lock=lock, way=Way.NEAR, notes=notes, changed=changed
+        )
+
+    def _without_bounds(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot of a file or an environment with what the project requires now and that has older."""
+        lifting = newer_bounds(self.requirements, self.question.repro.dependencies, snapshot.end, snapshot.lock)
+        return evolve(snapshot, lifted=lifting.lifted, notes=(*snapshot.notes, *lifting.notes))
 
     def at_release(self, end: End, other: Snapshot) -> Snapshot:
         """Put the subject of another end's snapshot at a release. Raises `UserMistake` and `UnknownRelease`."""
-        check_ends(self.index, self.subject, [end.text])
-        resolution = self.prober.resolve(other.at(self.prober, {self.subject: end.text}))
+        subject = self.question.subject
+        check_ends(self.index, subject, [end.text])
+        resolution = self.prober.resolve(other.at(self.prober, {subject: end.text}))
         if resolution.lock is None:
             hint = "name another release, or let other packages be older with --as-of DAY"
             if lacks_wheels(resolution.words):
-                both = (self.index.release(self.subject, end.text), *self.index.releases(self.subject)[-1:])
+                both = (self.index.release(subject, end.text), *self.index.releases(subject)[-1:])
                 hint = self._python_hint(both)[0] or hint
-            what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
+            what = f"{subject} {end.text} can't be installed {end_words(other.end)}"
             raise UserMistake(f"{what}: {_in_one_line(resolution)}", hint=hint)
         return evolve(other, end=end, lock=resolution.lock, way=Way.NEAR, notes=())
 
@@ -294,8 +326,12 @@ class Snapshots:
         for as_of in dict.fromkeys((day, None)):
             pinned: list[str] = []
             while True:
-                combination = self.scope.combination((*missing, *pinned), as_of, lock)
-                buildable = evolve(combination, from_source=self.scope.any_source, prereleases=prereleases_of(lock))
+                buildable = evolve(
+                    self._required((*missing, *pinned), as_of),
+                    near=lock.id,
+                    from_source=self._any_source,
+                    prereleases=prereleases_of(lock),
+                )
                 answer = self._resolved(buildable, lock)
                 resolution = resolution or answer
                 if answer.lock is None:
@@ -318,7 +354,7 @@ class Snapshots:
 
         Raises `UserMistake` if one of those is required.
         """
-        required = set(map(name_of, self.scope.requirements)) | {self.scope.subject}
+        required = set(map(name_of, self.requirements)) | {self.question.subject}
         available: list[str] = []
         notes: list[str] = []
         for text in exact.requirements:
@@ -354,7 +390,7 @@ class Snapshots:
         Raises `NoNetwork`.
         """
         limits: dict[str, None] = {}
-        for text in snapshot.scope.requirements:
+        for text in self.requirements:
             requirement = Requirement(text)
             installed = parsed_version(snapshot.lock.version_of(normalized_name(requirement.name)) or "")
             if installed is None or not requirement.specifier or snapshot.as_of is None:
@@ -376,7 +412,7 @@ class Snapshots:
         """Say which options lift the bounds in a resolver's message."""
         named = set(re.findall(r"[a-z0-9][\w.-]*", words.lower()))
         bounds = [text for text in requirements if Requirement(text).specifier and name_of(text) in named]
-        typed = set(map(name_of, set(self.scope.requirements).difference(self.scope.repro.dependencies)))
+        typed = set(map(name_of, set(self.requirements).difference(self.question.repro.dependencies)))
         ways = [f"--with {name_of(text)} lifts {text}" for text in bounds if name_of(text) not in typed]
         ways += [f"leave out --with '{text}'" for text in bounds if name_of(text) in typed]
         return " or ".join(ways) or "choose a later day, or change a requirement with --with"

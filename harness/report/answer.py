@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 from attrs import evolve
 
-from harness.bisection.answer import Answer
+from harness.bisection.answer import Answer, Failure
+from harness.bisection.both_ends import only_tests
 from harness.bisection.sections import rows_of, sections_of
 from harness.bisection.showing import json_of
-from harness.bisection.wording import runs_made
+from harness.bisection.wording import parts_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Observation, Verdict, normalized_name
+from harness.model import Observation, Repro, Verdict, normalized_name
+from harness.model.culprit import Culprit
 from harness.model.release import version_order
 from harness.model.text import counted
-from harness.redact import Private, redacted
+from harness.redact import Private, everywhere, redacted
 from harness.report.archive import Archive, StoredAnswer, stored_answer
 from harness.report.commands import exact_command, lock_text, required_names, side_command
 from harness.report.excerpts import tail, trimmed_traceback
@@ -25,6 +27,7 @@ from harness.report.page import Page, range_cell
 from harness.report.phrases import (
     certainty,
     facts_of,
+    failure_facts,
     how_to_reproduce,
     not_tried,
     package_kind,
@@ -49,22 +52,21 @@ _SHOWN_CHANGES = 12
 
 
 def store_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
-    """Store an answer and write a report for each culprit to the results folder; returns their paths.
+    """Store an answer and write its reports to the results folder; returns their paths.
 
     An answer without a search over a line has no report. The report of an answer that was known stays as it is. Raises
     `NoSpace`.
     """
-    now = datetime.now(UTC).isoformat()
-    paths: list[Path] = []
-    for part in (part for part in answer.parts() if part.steps):
-        stored = stored_answer(part, now)
-        reports = [store.root / f"reports/{stored.id}.{suffix}" for suffix in _FORMATS]
-        is_known = answer.effort.is_known and all(path.is_file() for path in reports)
-        earlier = Archive(store).find(stored.id) if is_known else None
-        if earlier is not None:
-            Archive(store).put(evolve(earlier, kept=now))
-        paths += reports if earlier is not None else write_reports(store, stored)
-    return tuple(paths)
+    if not answer.steps:
+        return ()
+    stored = stored_answer(answer, datetime.now(UTC).isoformat())
+    reports = tuple(store.root / f"reports/{stored.id}.{suffix}" for suffix in _FORMATS)
+    is_known = answer.effort.is_known and all(path.is_file() for path in reports)
+    earlier = Archive(store).find(stored.id) if is_known else None
+    if earlier is None:
+        return write_reports(store, stored)
+    Archive(store).put(evolve(earlier, kept=stored.kept))
+    return reports
 
 
 def write_reports(store: Store, stored: StoredAnswer) -> tuple[Path, ...]:
@@ -76,11 +78,14 @@ def write_reports(store: Store, stored: StoredAnswer) -> tuple[Path, ...]:
 
 def page_of(store: Store, stored: StoredAnswer) -> Page:
     """The report of a stored answer, with the logs in this store and without private data."""
-    answer = stored.answer
+    # The history of the user's own project is nobody else's business.
+    answer = everywhere(stored.answer, Culprit, lambda culprit: evolve(culprit, introduction=None))
+    stored = evolve(stored, answer=answer)
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
+    sides = [side for part in parts_of(answer) for side in part.sides]
     return report_page(
         stored,
-        logs={side.key: store.log(side) for side in answer.sides},
+        logs={side.key: store.log(side) for side in sides},
         failing=store.get(failing) if failing else None,
         private=private_of(store),
     )
@@ -108,17 +113,40 @@ def report_page(
     sides.
     """
     answer = stored.answer
-    sides = _sides(stored, logs or {})
-    shows_bug = answer.boundary.by_verdict.get(Verdict.BAD) or failing
-    head, *sections = sections_of(answer)
-    steps = _steps(answer.steps)
+    parts = [evolve(stored, answer=part) for part in parts_of(answer)]
+    contents = [_part(part, logs or {}, failing, is_one_of_many=len(parts) > 1) for part in parts]
     content = {
         "title": title_of(answer),
         "sentence": answer.sentence,
+        "head": rows_of(sections_of(answer)[0]),
+        "facts": facts_of(stored),
+        "parts": contents,
+        "shared": sections_of(evolve(answer, failures=_without_culprits(answer)))[1:] if len(parts) > 1 else (),
+        "repro_file": f"{stored.repro.name}.py",
+        "repro_source": stored.repro.source.rstrip("\n"),
+        "not_tried": list(dict.fromkeys(limit for part in contents for limit in part["not_tried"])),
+        "footer": f"{runs_made(answer)}; stored {stored.kept[:10]} as {stored.id}",
+    }
+    culprits = [_record(part.answer, content["sides"]) for part, content in zip(parts, contents, strict=True)]
+    record = {**json_of(answer), "id": stored.id, "kept": stored.kept, "culprits": culprits}
+    return Page("report", redacted(content, private), redacted(record, private))
+
+
+def _part(
+    stored: StoredAnswer, logs: Mapping[str, str], failing: Observation | None, *, is_one_of_many: bool
+) -> dict[str, Any]:
+    """What a page says about one culprit, whose part of the answer `stored` has."""
+    answer = stored.answer
+    sides = _sides(stored, logs, f"requirements-{answer.subject}" if is_one_of_many else "requirements")
+    shows_bug = answer.boundary.by_verdict.get(Verdict.BAD) or failing
+    head, *sections = sections_of(answer)
+    steps = _steps(answer.steps)
+    return {
+        "title": title_of(answer),
         "certainty": certainty(answer),
         "recipient": recipient_of(answer),  # set if the culprit is not the subject
         "head": rows_of(head),
-        "facts": facts_of(stored),
+        "facts": failure_facts(stored),
         "sections": [section for section in sections if not section.is_folded],
         "folded": [section for section in sections if section.is_folded],
         "before": sides[0]["title"] if sides else "before",
@@ -131,25 +159,23 @@ def report_page(
         "runs": len(answer.steps),
         "sides": sides,
         "how_to": how_to_reproduce(stored) if sides else [],
-        "repro_file": f"{stored.repro.name}.py",
-        "repro_source": stored.repro.source.rstrip("\n"),
         "not_tried": not_tried(answer, shows_bug),
-        "footer": f"{runs_made(answer)}; stored {stored.kept[:10]} as {stored.id}",
     }
-    return Page("report", redacted(content, private), redacted(_record(stored, sides), private))
 
 
-def _record(stored: StoredAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The JSON report: the answer and the fields that only reports have."""
+def _record(answer: Answer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the JSON report has on one culprit, besides what the JSON of the answer has."""
     return {
-        **json_of(stored.answer),
-        "id": stored.id,
-        "kept": stored.kept,
-        "certainty": certainty(stored.answer),
-        "recipient": recipient_of(stored.answer),
-        "releases": [cattrs.unstructure(release) for release in stored.answer.boundary.candidates],
+        "package": answer.subject,
+        "certainty": certainty(answer),
+        "recipient": recipient_of(answer),
+        "releases": [cattrs.unstructure(release) for release in answer.boundary.candidates],
         "sides": [{name: side[name] for name in _SIDE_RECORD} for side in sides],
     }
+
+
+def _without_culprits(answer: Answer) -> tuple[Failure, ...]:
+    return tuple(failure for failure in answer.failures if not failure.culprits)
 
 
 def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
@@ -192,7 +218,7 @@ def _versions(stored: StoredAnswer) -> tuple[tuple[str, str, str, str], ...]:
         return ()
     before, after = locks
     changed = {change.name for change in answer.lock_changes}
-    culprits = {change.name for change in answer.findings[-1].packages} if answer.findings else set()
+    culprits = {change.name for culprit in answer.culprits for change in culprit.packages}
     required = _required(stored)
     roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
     roles |= {name: "required, changed" if name in changed else "required" for name in sorted(required)}
@@ -216,11 +242,11 @@ def _trace(stored: StoredAnswer, observation: Observation) -> str:
     return trimmed_traceback(observation.exception, stored.about, f"{stored.repro.name}.py")
 
 
-def _sides(stored: StoredAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+def _sides(stored: StoredAnswer, logs: Mapping[str, str], lock_name: str) -> tuple[dict[str, Any], ...]:
     """Both sides of the change, or none.
 
     `command` reproduces one with only uv and the repro. `lock` has requirement lines with hashes; `exact_command` runs
-    with exactly these files after they are saved as `lock_file`.
+    with exactly these files after they are saved as `lock_file`, whose name begins with `lock_name`.
     """
     answer = stored.answer
     reasons = {step.observation: step.reason for step in answer.steps}
@@ -229,14 +255,14 @@ def _sides(stored: StoredAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any
     sides = []
     for verdict, observation in answer.boundary.by_verdict.items():
         lock, raised = observation.lock, observation.exception
-        lock_file = f"requirements-{verdict.value}.txt"
+        lock_file, repro = f"{lock_name}-{verdict.value}.txt", _repro_of(observation, stored)
         side = {
             "verdict": verdict.value,
             "title": f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
             "reason": reasons.get(observation.key, observation.detail),
             "observation": observation.key,
-            "command": side_command(observation, lock, pinned, held, stored.repro, answer.signature) if lock else "",
-            "exact_command": exact_command(lock, lock_file, stored.repro) if lock else "",
+            "command": side_command(observation, lock, pinned, held, repro, answer.signature) if lock else "",
+            "exact_command": exact_command(lock, lock_file, repro) if lock else "",
             "lock_file": lock_file,
             "lock": lock_text(lock) if lock else "",
             "log": tail(logs.get(observation.key, "")),
@@ -246,6 +272,14 @@ def _sides(stored: StoredAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any
         }
         sides.append(side)
     return tuple(sides)
+
+
+def _repro_of(observation: Observation, stored: StoredAnswer) -> Repro:
+    """What shows a side: only the tests of its culprit, unless it ran all, since their results depend on others."""
+    if observation.repro_digest.startswith(stored.repro.digest):
+        return stored.repro
+    tests = dict.fromkeys(test for failure in stored.answer.failures for test in failure.tests)
+    return only_tests(stored.repro, tuple(tests))
 
 
 def _cells(answer: Answer, steps: list[dict[str, Any]]) -> tuple[dict[str, str], ...]:

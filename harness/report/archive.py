@@ -10,14 +10,16 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, QuestionRecord
+from harness.bisection.wording import part_of, parts_of
 from harness.errors import UserMistake
-from harness.model import Repro
+from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
 from harness.model.signature import given_parts
-from harness.store import as_record, read_record
+from harness.model.text import listed
+from harness.records import as_record, read_record
 
 if TYPE_CHECKING:
     from harness.store import Store
@@ -28,7 +30,7 @@ _FOLDER = "answers"
 
 @frozen
 class StoredAnswer:
-    """An answer about one culprit, as its report shows it.
+    """An answer, as its report shows it.
 
     `kept` is the time of storing (ISO 8601, UTC).
     """
@@ -40,8 +42,22 @@ class StoredAnswer:
     @property
     def about(self) -> set[str]:
         """The subject, and the packages of the culprit."""
-        packages = self.answer.findings[-1].packages if self.answer.findings else ()
-        return {self.answer.subject, *(change.name for change in packages)}
+        changes = (change for culprit in self.answer.culprits for change in culprit.packages)
+        return {self.answer.subject, *(change.name for change in changes)}
+
+    def about_package(self, name: str) -> StoredAnswer:
+        """Return what it says about one culprit, the package `name`. Raises `UserMistake` if that is no culprit."""
+        culprits = self.answer.culprits
+        wanted = [
+            culprit
+            for culprit in culprits
+            if normalized_name(name) in {culprit.package, *(change.name for change in culprit.packages)}
+        ]
+        if not wanted:
+            known = listed(dict.fromkeys(culprit.package for culprit in culprits))
+            hint = f"its culprits: {known}" if culprits else "it has no culprit"
+            raise UserMistake(f"{name} is no culprit of this answer", hint=hint)
+        return evolve(self, answer=part_of(self.answer, wanted)) if len(culprits) > len(wanted) else self
 
     @property
     def repro(self) -> Repro:
@@ -50,12 +66,14 @@ class StoredAnswer:
 
 
 def stored_answer(answer: Answer, time: str) -> StoredAnswer:
-    """Return the record of an answer about one culprit; `time` is when it is stored (ISO 8601, UTC)."""
-    candidates = answer.boundary.candidates
-    depth = answer.findings[-1].level if answer.findings else Level.RELEASE
-    culprit = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
-    ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
-    return StoredAnswer(question_id(answer.asked, *ends, *culprit), answer.lean(), time)
+    """Return the record of an answer; `time` is when it is stored (ISO 8601, UTC)."""
+    found: list[Any] = []
+    for part in parts_of(answer):
+        candidates = part.boundary.candidates
+        depth = part.findings[-1].level if part.findings else Level.RELEASE
+        found += [candidate.version for candidate in (*candidates[:1], *candidates[-1:])]
+        found += [part.subject, depth.value, given_parts(part.signature), *part.boundary.ends]
+    return StoredAnswer(question_id(answer.asked, *found), answer.lean(), time)
 
 
 def question_id(question: QuestionRecord, *parts: Any) -> str:

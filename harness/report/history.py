@@ -6,35 +6,32 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.bisection.history import BrokenWindow, History, ReleaseRow, RowState
-from harness.bisection.releases import record_of
-from harness.model import Verdict
+from harness.model import Verdict, is_prerelease
 from harness.model.text import listed
 from harness.model.verdict import runs_of
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail
 from harness.report.page import ChartPoint, Page, range_cell
-from harness.report.phrases import question_facts
+from harness.report.phrases import question_facts, recognised_by
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.question.releases import Plan
     from harness.store import Store
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def store_history_report(store: Store, plan: Plan, history: History) -> tuple[Path, ...]:
+def store_history_report(store: Store, history: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
     """
     observations = [observation for step in history.steps if (observation := store.get(step.observation)) is not None]
     page = history_page(
-        plan,
         history,
         time=datetime.now(UTC).isoformat(),
         logs={observation.key: store.log(observation) for observation in observations},
@@ -45,13 +42,13 @@ def store_history_report(store: Store, plan: Plan, history: History) -> tuple[Pa
     return page.write(store, f"reports/history-{named}", "md", "html")
 
 
-def history_id(plan: Plan) -> str:
-    """Identifies the question."""
-    return question_id(record_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
+def history_id(history: History) -> str:
+    """Identifies the question: with other releases it is another one."""
+    names = [row.release for row in history.tried_rows]
+    return question_id(history.asked, names[0], names[-1], any(map(is_prerelease, names)))
 
 
 def history_page(
-    plan: Plan,
     history: History,
     *,
     time: str,
@@ -62,13 +59,13 @@ def history_page(
 
     `time` is when the history is stored (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
-    rows = history.rows
+    rows, asked = history.rows, history.asked
     tried = history.tried_rows
     judged = [row for row in rows if row.state in _JUDGED]
     content = {
         "title": f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
         "history": history,
-        "facts": _facts(plan, history),
+        "facts": _facts(history),
         "windows": [(window, _certainty(window)) for window in history.windows],
         "cells": [_cell(row) for row in rows],
         "points": [point for row in rows for point in _points(row)],
@@ -76,27 +73,28 @@ def history_page(
         "left_out": [(row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT],
         "drift": [f"{release}: {'; '.join(lines)}" for release, lines in history.drift.items()],
         "altered": altered_rows(history.altered),
-        "repro_file": f"{plan.repro.name}.py",
-        "repro_source": plan.repro.source.rstrip("\n"),
+        "repro_file": f"{asked.repro.name}.py",
+        "repro_source": asked.repro.source.rstrip("\n"),
         "footer": f"{runs_of(history.probes, history.steps)}; {time[:10]}",
     }
     record: dict[str, Any] = {
         **history.as_json(),
-        "id": history_id(plan),
+        "id": history_id(history),
         "kept": time,
-        "params": plan.repro.params,
-        "requirements": list(plan.scope.requirements),
-        "holds": list(plan.scope.holds),
+        "params": asked.repro.params,
+        "requirements": list(asked.requirements),
+        "holds": list(asked.holds),
     }
     return Page("history", redacted(content, private), redacted(record, private))
 
 
-def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
+def _facts(history: History) -> list[tuple[str, str]]:
     judged = sum(row.state in _JUDGED for row in history.rows)
-    near = plan.releases[plan.bad if plan.bad is not None else -1].version
+    bad = history.asked.ends.get("bad")
+    near = bad["text"] if bad is not None else history.tried_rows[-1].release
     tried = ("Releases", f"{judged} of {history.tried} were run or known before")
     return question_facts(
-        history.asked, history.signature, tried, machine={}, platform=history.platform, near=str(near)
+        history.asked, recognised_by(history.signature), tried, machine={}, platform=history.platform, near=near
     )
 
 

@@ -10,7 +10,7 @@ from harness.bisection.advice import again
 from harness.bisection.answer import Answer, QuestionRecord, Status
 from harness.bisection.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
-from harness.model.text import ranged
+from harness.model.text import listed, ranged
 from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
@@ -40,24 +40,27 @@ def certainty(answer: Answer) -> str:
 
 
 def package_kind(answer: Answer) -> str:
-    """ "culprit" if some level is proved, else "suspect"."""
-    proved = answer.findings and any(finding.is_proved for finding in answer.findings)
-    return "culprit" if proved else "suspect"
+    """ "culprit" if some level is proved, or without levels the release, else "suspect"."""
+    is_proved = any(finding.is_proved for finding in answer.findings)
+    is_proved = is_proved or any(culprit.is_proved for culprit in answer.culprits[:1])
+    return "culprit" if is_proved else "suspect"
 
 
 def title_of(answer: Answer) -> str:
     """A title for an issue."""
     match answer.status:
         case Status.FOUND:
-            return f"{_changed(answer)} breaks {answer.repro}"
+            return f"{_changed(answer)} {'breaks' if len(answer.culprits) < 2 else 'break'} {answer.repro}"
         case Status.FIXED:
-            return f"{_changed(answer)} fixes {answer.repro}"
+            return f"{_changed(answer)} {'fixes' if len(answer.culprits) < 2 else 'fix'} {answer.repro}"
         case _:
             return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
 
 
 def _changed(answer: Answer) -> str:
-    """The release with which it changed; several if those before it were not run."""
+    """The releases with which it changed; several of a package if those before it were not run."""
+    if len(answer.culprits) > 1:
+        return listed(f"{culprit.package} {culprit.boundary.ends[1]}" for culprit in answer.culprits)
     if answer.boundary.untried:
         return f"One of {answer.subject} {ranged(answer.suspects)}"
     return f"{answer.subject} {answer.boundary.ends[1]}"
@@ -76,14 +79,23 @@ def recipient_of(answer: Answer) -> str:
     )
 
 
+def failure_facts(stored: StoredAnswer) -> list[tuple[str, str]]:
+    """How a failure is recognised and where it was raised, as label and text."""
+    rows = [recognised_by(stored.answer.signature), ("Fails in", _failing_frame(stored))]
+    return [(label, text) for label, text in rows if text]
+
+
+def recognised_by(signature: Signature | None) -> tuple[str, str]:
+    """A signature, as label and text; the text is "" without one."""
+    return "Recognised by", str(signature) if signature else ""
+
+
 def facts_of(stored: StoredAnswer) -> list[tuple[str, str]]:
     """What was run and where, as label and text."""
     answer = stored.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     return question_facts(
         answer.asked,
-        answer.signature,
-        ("Fails in", _failing_frame(stored)),
         ("Reported in", stored.repro.reported),
         machine=next((side.machine for side in answer.sides if side.machine), {}),
         platform=lock.platform if lock else "",
@@ -93,7 +105,6 @@ def facts_of(stored: StoredAnswer) -> list[tuple[str, str]]:
 
 def question_facts(
     question: QuestionRecord,
-    signature: Signature | None,
     *facts: tuple[str, str],
     machine: Mapping[str, Any],
     platform: str,
@@ -103,7 +114,6 @@ def question_facts(
     repro = question.repro
     around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
     rows = [
-        ("Recognised by", str(signature) if signature else ""),
         *facts,
         ("Repro", f"{repro.name}: {repro.summary}" if repro.summary else repro.name),
         ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in repro.params.items())),

@@ -21,10 +21,9 @@ from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
-from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
 from harness.model.culprit import Commit
-from harness.run.locks import acquire
+from harness.run.locks import UNFINISHED, acquire, claimed_folder
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
@@ -202,6 +201,21 @@ class Repository:
             answer.readline()
         return contents
 
+    def file(self, sha: str, path: str) -> bytes | None:
+        """Return the content of a file of a commit, None if it has none with this path (with slashes, from the top)."""
+        words = self._checked([f"{sha}:{path}"])[0] if "\n" not in path else []
+        return self.contents(words[:1])[words[0]] if words[1:2] == ["blob"] else None
+
+    def last_before(self, moment: datetime) -> Commit | None:
+        """Return the last commit of the checked-out branch before a moment, None if its history is younger."""
+        found = self.lines("rev-list", "-1", "--first-parent", f"--before={moment.isoformat()}", "HEAD", "--")
+        return self.describe(found[0]) if found else None
+
+    def changing(self, *paths: str) -> tuple[str, ...]:
+        """The commits of the checked-out branch that changed one of these files, the newest first."""
+        only = (f":(top,literal){path}" for path in paths)
+        return tuple(self.lines("rev-list", "--first-parent", "HEAD", "--", *only))
+
     def existing(self, blobs: Iterable[str]) -> frozenset[str]:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
@@ -287,12 +301,13 @@ def clone_of(url: str, cache: Path) -> Repository:
             # Without network, the clone still has the commits fetched before.
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
             return Repository.open(folder)
-        with whole_folder(folder) as partial:
+        with claimed_folder(cache, UNFINISHED) as partial:
             words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", address, ".")
             if words:
                 raise NoNetwork(
                     f"can't clone {address}: {words}", hint="check the URL, or pass your own clone to --git"
                 )
+            partial.rename(folder)
     return Repository.open(folder)
 
 
@@ -329,8 +344,9 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with acquire(cache / f"{commit.sha}.lock"):
         if not folder.is_dir():
-            with whole_folder(folder) as partial:
+            with claimed_folder(cache, UNFINISHED) as partial:
                 _write_files(repository, commit, partial)
+                partial.rename(folder)
     return folder
 
 

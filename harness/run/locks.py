@@ -1,18 +1,24 @@
-"""Locks between processes, by flock(2): shared for use, exclusive for changes.
+"""Locks between processes, by flock(2): shared for use, exclusive for changes; and folders that a process has claimed.
 
 The kernel releases them however a process ends, and two threads of one process have a lock each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from harness.run.launch import remove_tree
 from harness.run.process import pause
 
 _LOOK_S = 0.02
+UNFINISHED = ".unfinished-"  # of a claimed folder beside finished ones
 
 
 class Busy(Exception):
@@ -61,3 +67,39 @@ def acquire(path: Path, *, shared: bool = False, wait: bool = True) -> Hold:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+@contextlib.contextmanager
+def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder, removed at the end unless it was renamed; `remove_abandoned` spares it while its owner lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        try:
+            hold = acquire(folder)
+        except FileNotFoundError:  # another process cleaned up between the two calls
+            continue
+        if folder.is_dir():
+            break
+        hold.release()
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+        hold.release()
+
+
+def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.0) -> list[Path]:
+    """Remove the folders below `parent` that no living process claims; returns those."""
+    removed = []
+    for folder in list(parent.iterdir()):
+        if not folder.name.startswith(prefix) or folder.is_symlink():
+            continue
+        with contextlib.suppress(Busy, OSError), acquire(folder, wait=False):
+            if older_than_s and time.time() - folder.stat().st_mtime < older_than_s:
+                continue
+            if folder.is_dir():
+                remove_tree(folder)
+            else:
+                folder.unlink()
+            removed.append(folder)
+    return removed

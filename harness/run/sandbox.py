@@ -27,6 +27,7 @@ from harness.events import Reporter, Warned
 _INSIDE = Path(__file__).with_name("inside")
 _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
+_RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
 # Sockets that stay: those of the services above, and that by which SSSD names users.
@@ -127,9 +128,8 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter, hidden: tupl
         return evolve(trial, is_required=mode is SandboxMode.REQUIRE, hidden=hidden)
     if mode is SandboxMode.REQUIRE:
         raise UserMistake(f"no sandbox: {trial}", hint="--sandbox off runs repros with all your rights")
-    reporter.report(
-        Warned(f"no sandbox, repros run with your rights and the network: {trial} (--sandbox off hides this)")
-    )
+    sentence = f"no sandbox, repros run with your rights and the network: {trial} (--sandbox off hides this)"
+    reporter.report(Warned(sentence, is_daily=True))
     return None
 
 
@@ -145,7 +145,17 @@ def _tried(program: str, *, network: bool) -> Sandbox | str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap can't be started: {error}"
     words = tried.stderr.strip().splitlines() or ["no error message"]
-    return sandbox if tried.returncode == 0 else f"bubblewrap does not work here: {words[-1]}"
+    if tried.returncode == 0:
+        return sandbox
+    return f"bubblewrap does not work here: {words[-1]}{_advice()}"
+
+
+def _advice() -> str:
+    """Say what allows bubblewrap to work on Ubuntu 24.04 and later; "" if its AppArmor does not forbid it."""
+    with contextlib.suppress(OSError):
+        if _RESTRICTED.read_text(encoding="ascii").strip() == "1":
+            return "; AppArmor forbids it: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 allows it"
+    return ""
 
 
 def hidden_folders(*hidden: Path) -> list[Path]:

@@ -33,6 +33,8 @@ class Stage(enum.Enum):
         return self in _ENDED
 
 
+_AHEAD = 3  # positions that divide the gap beside a skipped one into quarters, the middle first
+
 _ENDED = frozenset({Stage.BOUNDARY, Stage.NO_BAD, Stage.NO_GOOD, Stage.ALONE, Stage.UNTESTABLE})
 
 
@@ -40,7 +42,8 @@ _ENDED = frozenset({Stage.BOUNDARY, Stage.NO_BAD, Stage.NO_GOOD, Stage.ALONE, St
 class Survey:
     """The stage of a bisection; all numbers are positions on the line.
 
-    `bad_end` is the testable position nearest to 0, `good_end` the one farthest from it; both may be untried. `bad` and
+    `bad_end` is the testable position nearest to 0; `good_end` is the farthest good one, or the farthest that may be
+    good. Both may be untried. `bad` and
     `good` are the sides of the change as known so far. `wanted` are the positions to run next, in this order (empty in
     CUTS: any cut of `open`). `open` are the untried positions that still matter.
     """
@@ -62,9 +65,10 @@ def survey(line: Sequence[Verdict | None], *, steps: bool) -> Survey:
     testable = [d for d, verdict in enumerate(line) if verdict is not Verdict.SKIP]
     if not testable:
         return Survey(Stage.UNTESTABLE)
-    bad_end, good_end = testable[0], testable[-1]
+    good = [d for d in testable if line[d] is Verdict.GOOD]
+    bad_end, good_end = testable[0], (good or testable)[-1]
     untried = tuple(d for d in testable if line[d] is None)
-    known_good = next((d for d in testable if line[d] is Verdict.GOOD), None)
+    known_good = good[0] if good else None
 
     if line[bad_end] is Verdict.GOOD:
         return Survey(Stage.NO_BAD, bad_end, good_end, good=bad_end, open=untried)
@@ -81,11 +85,14 @@ def survey(line: Sequence[Verdict | None], *, steps: bool) -> Survey:
         return Survey(stage, bad_end, good_end, bad, known_good, open=between)
     if good_end == bad_end and len(line) > bad_end + 1:
         return Survey(Stage.ALONE, bad_end, good_end, bad)
-    if not steps and line[good_end] is None:
+    if not steps and line[-1] is None:
         return Survey(Stage.GOOD_END, bad_end, good_end, bad, wanted=(good_end,), open=between)
-    if not steps or not between:
+    if not between or (not steps and line[-1] is not Verdict.SKIP):
         return Survey(Stage.NO_GOOD, bad_end, good_end, bad, open=between)
-    wanted = tuple(d for d in _steps(bad_end, len(line) - 1) if d in between)
+    wanted = tuple(d for d in _steps(bad_end, len(line) - 1) if steps and d in between)
+    # What can't be tested draws the search back: releases far away often fail for reasons of their own.
+    skipped = next((d for d in range(bad + 1, len(line)) if line[d] is Verdict.SKIP), len(line))
+    wanted = wanted or tuple(cut(gaps_of(d for d in between if d < skipped), _AHEAD))
     return Survey(Stage.STEPS if wanted else Stage.CUTS, bad_end, good_end, bad, wanted=wanted, open=between)
 
 

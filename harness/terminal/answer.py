@@ -60,18 +60,16 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     """Print the commands to go on with, and the files that were written."""
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
-        for verdict, side in culprit.boundary.by_verdict.items():
+        boundary = culprit.boundary
+        for release, (verdict, side) in zip(boundary.ends, boundary.by_verdict.items(), strict=False):
+            is_only = len(answer.culprits) == 1 or not release
+            label = f"the {verdict.word} side" if is_only else f"{boundary.subject} {release}"
             command = again(side, answer.asked.typed)
-            rows += [(f"run the {verdict.word} side again", command)] if command else []
+            rows += [(f"run {label} again", command)] if command else []
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
-    names = ["report"] * len(reports)
-    if len(reports) == len(answer.culprits) > 1:
-        names = [
-            f"report on {culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits
-        ]
-    rows += zip(names, reports, strict=True)
+    rows += [("report", path) for path in reports]
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
         print_text(console, f"  {answer.advice}")

@@ -14,6 +14,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from harness.atomic import write_whole
+from harness.environment.workspace import Workspace
 from harness.events import (
     Dropped,
     Event,
@@ -34,6 +36,7 @@ from harness.model.text import counted, one_line, short_reason
 from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
 
 _REDRAW_S = 0.125
+_DAY_S = 24 * 3600.0
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
@@ -80,7 +83,9 @@ class PlainView:
     def report(self, event: Event) -> None:
         """Print an event."""
         match event:
-            case Note(sentence) | Warned(sentence):
+            case Note(sentence):
+                self._say(f"  {sentence}")
+            case Warned(sentence) if is_due(event):
                 self._say(f"  {sentence}")
             case SearchBegan(headline, details):
                 self._begin(event.progress)
@@ -207,8 +212,21 @@ class WarningsOnly:
 
     def report(self, event: Event) -> None:
         """Print a warning."""
-        if isinstance(event, Warned):
+        if isinstance(event, Warned) and is_due(event):
             print_text(self._console, event.sentence)
+
+
+def is_due(warning: Warned) -> bool:
+    """Whether a warning is to be shown: a daily one is not if it was in the last 24 hours."""
+    if not warning.is_daily:
+        return True
+    path = Workspace.default().root / "warned.txt"
+    with contextlib.suppress(OSError):
+        if path.read_text(encoding="utf-8") == warning.sentence and time.time() - path.stat().st_mtime < _DAY_S:
+            return False
+    with contextlib.suppress(OSError):
+        write_whole(path, warning.sentence)
+    return True
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
 from harness.model.text import counted
+from harness.records import as_record
 from harness.redact import Private, redacted
 from harness.report.archive import Archive
 from harness.report.page import Page
-from harness.store import as_record
 from harness.watch.state import FOLDER, SCHEMA, Cause, CellState, CellStatus, Night, NightArchive, Past
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
     statuses = {cell.standing for cell in night.cells}
     if night.matrix not in past.last:
-        compared = bool(changed_causes(night, past)) or CellStatus.TURNED in statuses
-        lead = "first night; " if compared else "first night, so there is nothing to compare with; "
+        lead = "first night, so there is nothing to compare with; "
         if CellStatus.BEFORE in statuses:
             lead += "cells that are already bad get no report; "
     else:

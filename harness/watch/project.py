@@ -21,6 +21,7 @@ from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import answer_question
 from harness.bisection.flow import snapshots_of
 from harness.bisection.sections import sections_of
+from harness.bisection.wording import parts_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
@@ -160,8 +161,8 @@ class ProjectWatch:
     def _newest_run(self) -> Observation:
         """Run the tests with the newest packages; a bisection that follows finds this run in the store."""
         session, repro = self.session, self.question.repro
-        snapshots, why = snapshots_of(session, self.question)
-        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.notes, why)))
+        snapshots = snapshots_of(session, self.question)
+        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", self.question.notes))
         return session.prober.execute(session.prober.prepare(snapshots.of(self.newest).itself()))
 
     def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
@@ -169,7 +170,7 @@ class ProjectWatch:
         if answer.status is not Status.FOUND and not answer.failures:
             return self._night(NightStatus.UNKNOWN, answer.sentence)
         answer = redacted(answer, private_of(self.session.store))
-        parts = answer.parts()
+        parts = parts_of(answer)
         titles = [title_of(part) if len(parts) > 1 else answer.sentence.rstrip(".") for part in parts]
         causes = tuple(
             ProjectCause(part.cause, title, self._report(part, green))

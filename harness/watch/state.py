@@ -19,9 +19,9 @@ from packaging.version import Version
 from harness.matrix import Value
 from harness.matrix.cells import PACKAGES
 from harness.model import Change, Lock, parsed_version
+from harness.records import as_record
 from harness.report.archive import Archive
 from harness.report.phrases import title_of
-from harness.store import as_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -268,8 +268,11 @@ class NightArchive:
 def baseline_of(cell: CellState, past: Mapping[str, CellState], tonight: Mapping[str, CellState]) -> CellState | None:
     """Return what a cell is compared with; `past` and `tonight` map names to judged cells.
 
-    It is the same cell in the last night that judged it, or a sibling of a cell that was never judged.
+    It is the same cell in the last night that judged it, or a sibling of a cell that was never judged. In a
+    first night it is None.
     """
+    if not past:
+        return None
     return past.get(cell.name) or nearest_sibling(cell.choice, {**past, **tonight}.values())
 
 

@@ -270,12 +270,10 @@ class Watch:
         question = Question(
             "",
             evolve(turn.probe.repro, signature=turn.signature),
+            evolve(combination, as_of=None, prereleases=()),
             good=good,
             bad=bad,
             policy=Policy(prereleases=bool(combination.prereleases)),
-            with_=combination.requirements,
-            hold=("none", *combination.holds),
-            from_source=combination.from_source,
         )
         answer = answer_question(session, question, QuestionKind.PACKAGES)
         below = [cause_of(culprit) for culprit in answer.culprits if culprit.findings]

@@ -6,15 +6,15 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.bisection.history import HistoryStatus
-from harness.bisection.history_scan import HistoryRange, make_history_plan, scanned
+from harness.bisection.history_scan import HistoryRange, history_line, scanned
 from harness.events import SILENT
-from harness.model import Device, Verdict
+from harness.model import Combination, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Judge
 from harness.probing.lanes import Lanes
 from harness.probing.line import Line, ProbedLine
 from harness.question.question import Question
-from harness.question.releases import make_plan
+from harness.question.releases import line_of
 
 
 @pytest.fixture
@@ -30,14 +30,10 @@ def scan(parts, interpreter, lanes):
 
     def scan_of(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
-        made = make_history_plan(
-            Question(subject, repro),
-            HistoryRange(since, until, max_gap),
-            index=parts.index,
-            interpreter=interpreter,
-            device=Device.CPU,
-        )
-        return scanned(made, parts.prober, lanes, SILENT)
+        question = Question(subject, repro, Combination(interpreter.version, ()))
+        wanted = HistoryRange(since, until, max_gap)
+        line, stride = history_line(question, wanted, index=parts.index, interpreter=interpreter)
+        return scanned(line, stride, parts.prober, lanes, SILENT)
 
     return scan_of
 
@@ -53,10 +49,10 @@ def picture(history):
 def test_runs_of_a_bisection_with_the_same_bad_release_count(scan, parts, interpreter):
     tool = f'[tool.harness.subjects.brittle]\nbad = "1.8"\n{SIGNED}'
     repro = parse_repro(repro_text("brittle", tool=tool), name="step")
-    question = Question("brittle", repro, good="1.1", bad="1.8")
-    plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
+    question = Question("brittle", repro, Combination(interpreter.version, ()), good="1.1", bad="1.8")
+    plan = line_of(question, index=parts.index, interpreter=interpreter)
     lane = Lanes(1)  # on two, a run that became useless may end all the same, and be kept
-    axis = Line(plan.subject, plan.names, plan.probes(parts.prober), plan.good, plan.bad)
+    axis = Line("brittle", plan.names, plan.probes(parts.prober), plan.good, plan.bad)
     line = ProbedLine(axis, Judge(repro.signature, parts.store), parts.prober, lane, SILENT)
     bisected = line.search()
     lane.close()

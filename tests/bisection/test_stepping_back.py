@@ -12,9 +12,8 @@ from wheelhouse import Wheelhouse
 from harness.bisection.steps_back import StepsBack
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
-from harness.model import Device, Lock
+from harness.model import Combination, Device, Lock
 from harness.question.package_set import Way
-from harness.question.question import Scope
 from harness.question.request import day_end
 from harness.question.snapshots import NoSolution, Snapshot
 
@@ -24,7 +23,7 @@ BAD = datetime(2024, 8, 1, tzinfo=UTC)
 
 def world_of(end, moment):
     lock = Lock("3.11.0", Device.CPU, ())
-    return Snapshot(end=end, scope=Scope(None, "3.11.0", ()), lock=lock, requirements=(), way=Way.DAY, as_of=moment)
+    return Snapshot(end=end, repro=None, combination=Combination("3.11.0", (), as_of=moment), lock=lock, way=Way.DAY)
 
 
 class FewDays:
@@ -33,6 +32,10 @@ class FewDays:
     def __init__(self, since, python=""):
         self.since, self.python = since, python
         self.asked = []
+
+    def history(self):
+        """The project has no repository."""
+        return
 
     def of(self, end):
         """Make the snapshot of a day."""

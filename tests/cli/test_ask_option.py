@@ -48,7 +48,7 @@ def test_a_question_is_judged_run_by_run_and_kept(here: Harness) -> None:
     assert (report["last_good"], report["first_bad"]) == ("1.3", "1.4")
     assert {step["reason"] for step in report["steps"]} == {"judged by hand"}
     assert "every run was judged by hand (--ask)" in report["notes"]
-    refused = here("probe", "--again", report["sides"][0]["observation"])
+    refused = here("probe", "--again", report["culprits"][0]["sides"][0]["observation"])
     assert (refused.code, "was judged by hand" in refused.stderr) == (2, True)
 
 

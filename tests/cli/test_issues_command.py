@@ -11,8 +11,9 @@ from attrs import define, evolve
 from fake_gh import write_fake_gh
 from support import make_answer
 
+from harness.records import as_record
 from harness.report.archive import Archive, stored_answer
-from harness.store import Store, as_record
+from harness.store import Store
 from harness.watch.project import SCHEMA, NightStatus, ProjectCause, ProjectNight
 from harness.watch.state import CellState, CellStatus, Night, NightArchive
 

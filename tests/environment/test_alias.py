@@ -39,7 +39,7 @@ def probe(parts, repro=None, **more):
 
 
 def seen(parts, asked, sandbox=None):
-    prober = evolve(parts.prober, sandbox=sandbox)
+    prober = evolve(parts.prober, builder=evolve(parts.builder, uv=evolve(parts.builder.uv, sandbox=sandbox)))
     observation = prober.execute(prober.prepare(asked))
     log = parts.store.log(observation)
     assert observation.outcome is Outcome.COMPLETED, log

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from support import make_parts, repro_text
 
-from harness.environment import Environment, PipSettings, watched_environment
+from harness.environment import Environment, PipSettings, Workspace, watched_environment
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
@@ -263,19 +267,50 @@ def test_a_new_hard_link_is_not_a_change(parts):
 
 
 def test_leftovers_of_killed_harnesses_are_removed(parts):
-    left = [parts.workspace.building / "abc-x1", parts.workspace.scratch / "r123"]
+    left = [
+        parts.workspace.building / "abc-x1",
+        parts.workspace.scratch / "r123",
+        parts.workspace.clones / ".unfinished-x",
+    ]
     for folder in left:
         (folder / "deep").mkdir(parents=True)
     mine = environment(parts)
     run(parts, "import helper\n")
     folders = (parts.workspace.records, parts.workspace.index, next(parts.workspace.wheels.glob("*/*")))
     left += [folder / ".ledger.json.x1.harness.part" for folder in folders]
-    for path in left[2:]:
+    for path in left[3:]:
         path.touch()
     with watched_environment(parts.builder, mine) as place:
         remove_leftovers(parts.workspace)
         assert place.scratch.is_dir()
     assert not any(path.exists() for path in left)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+
+from harness.environment import Uv, Workspace
+
+uv = Uv(binary=Path(sys.argv[2]), scratch=Workspace(Path(sys.argv[1])).scratch)
+uv.compile(["x"], python=Path(sys.executable))
+"""
+
+
+def test_what_a_killed_resolution_leaves_is_removed(tmp_path):
+    workspace, killer, temporary = Workspace(tmp_path / "cache"), tmp_path / "uv", tmp_path / "tmp"
+    killer.write_text("#!/bin/sh\nkill -9 $(ps -o ppid= $PPID)\nsleep 60\n")
+    killer.chmod(0o755)
+    temporary.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, workspace.root, killer],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert list(workspace.scratch.iterdir())
+    remove_leftovers(workspace)
+    assert not [*workspace.scratch.iterdir(), *temporary.iterdir()]
 
 
 def test_repetitions_can_share_one_environment(parts):

@@ -128,7 +128,7 @@ def test_a_gpu_gets_an_environment_of_its_own(parts):
 
 def test_where_the_user_gets_the_environment_nothing_is_left_out(parts, tmp_path):
     lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("torch",))).lock
-    assert parts.builder.give(lock, tmp_path / "mine") is None
+    parts.builder.give(lock, tmp_path / "mine")
     assert (site_packages(tmp_path / "mine") / "nvidia" / "lib" / "libcublas.so.12").exists()
 
 

@@ -125,11 +125,12 @@ def test_a_nearby_lock_with_deleted_releases_is_ignored(resolver, ask, interpret
     assert versions(answer) == {"main": "1.0", "helper": "3.0"}
 
 
-def test_uv_that_works_offline_is_told_as_no_network(tmp_path, interpreter, monkeypatch):
+@pytest.mark.parametrize("refresh", [False, True])
+def test_uv_that_works_offline_is_no_network(tmp_path, interpreter, monkeypatch, refresh):
     house = Wheelhouse(tmp_path / "house")
     house.add("far", "1.0")
     monkeypatch.setenv("UV_OFFLINE", "1")
     with house.served() as url:
         parts = make_parts(tmp_path, PipSettings(index_url=url), tmp_path / "uv", interpreter)
         with pytest.raises(NoNetwork, match="set to work offline"):
-            parts.resolver.resolve(Combination(interpreter.version, ("far",)))
+            parts.resolver.resolve(Combination(interpreter.version, ("far",)), refresh=refresh)

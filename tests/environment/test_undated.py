@@ -137,7 +137,7 @@ def test_with_a_torch_backend_torch_is_capped_without_its_index(tmp_path, indexe
     parts = make_parts(tmp_path, settings, tmp_path, interpreter)
     for backend, dates in {"cu128": ["nvidia-x=false", "torch=false"], "": []}.items():
         uv = evolve(parts.resolver.uv, binary=program, extra_environment={"UV_TORCH_BACKEND": backend})
-        resolver = evolve(parts.resolver, uv=uv)
+        resolver = evolve(parts.resolver, builds=evolve(parts.resolver.builds, uv=uv))
         resolver.resolve(Combination(interpreter.version, ("torch",), as_of=day(2)))
         command, *constraints = asked.read_text().split("\n")
         words = command.split()

@@ -8,7 +8,7 @@ import venv
 
 import pytest
 
-from harness.environment import Environment, Uninstallable
+from harness.environment import CannotBuild, Environment
 from harness.environment.workspace import check_ours, held_lock, site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Pin
@@ -20,9 +20,9 @@ def lock_of(parts, *requirements):
 
 def test_a_folder_is_reused_for_one_lock_after_another(parts, tmp_path):
     first, second = lock_of(parts, "brittle==1.2", "helper==1.0"), lock_of(parts, "brittle==1.3")
-    assert parts.builder.give(first, tmp_path / "at") is None
+    parts.builder.give(first, tmp_path / "at")
     assert held_lock(tmp_path / "at") == first.id
-    assert parts.builder.give(second, tmp_path / "at") is None
+    parts.builder.give(second, tmp_path / "at")
     assert held_lock(tmp_path / "at") == second.id
     assert not (site_packages(tmp_path / "at") / "helper.py").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at.")] == []
@@ -33,7 +33,8 @@ def test_a_failed_install_keeps_the_previous_environment(parts, interpreter, tmp
     lock = lock_of(parts, "brittle==1.2")
     parts.builder.give(lock, tmp_path / "at")
     gone = Lock(interpreter.version, interpreter.platform, [Pin("brittle", "7.7", "x.whl", "0" * 64)])
-    assert isinstance(parts.builder.give(gone, tmp_path / "at"), Uninstallable)
+    with pytest.raises(CannotBuild):
+        parts.builder.give(gone, tmp_path / "at")
     assert held_lock(tmp_path / "at") == lock.id
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at.")] == []
 
@@ -42,7 +43,7 @@ def test_leftovers_of_a_killed_build_are_removed(parts, tmp_path):
     left = tmp_path / ".at.harness-part-x1y2"
     left.mkdir()
     (tmp_path / ".at-harness-part").mkdir()
-    assert parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at") is None
+    parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at")
     assert not left.exists()
     assert (tmp_path / ".at-harness-part").exists()
 
@@ -54,7 +55,7 @@ def test_an_environment_without_its_interpreter_is_rebuilt(parts, tmp_path):
         python.unlink()
         python.symlink_to(tmp_path / "nowhere")
         assert isinstance(parts.builder.build(lock), Environment)
-        assert parts.builder.give(lock, tmp_path / "at") is None
+        parts.builder.give(lock, tmp_path / "at")
         assert subprocess.run([python, "-c", "import brittle"], check=False).returncode == 0
 
 
@@ -102,7 +103,7 @@ def test_files_of_the_user_are_never_replaced(tmp_path, make):
 
 
 def test_an_environment_to_which_the_user_added_a_file_is_not_replaced(parts, tmp_path):
-    assert parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at") is None
+    parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at")
     (tmp_path / "at" / "notes.txt").write_text("")
     with pytest.raises(UserMistake, match="would be overwritten"):
         parts.builder.give(lock_of(parts, "brittle==1.3"), tmp_path / "at")

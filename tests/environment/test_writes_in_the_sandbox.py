@@ -17,8 +17,13 @@ pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no bubblewrap that work
 APPENDS = "import helper\nopen(helper.__file__, 'a').write('x = 1')\nprint(open(helper.__file__).read())\n"
 
 
+def sandboxed(parts):
+    uv = evolve(parts.builder.uv, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
+    return evolve(parts.prober, builder=evolve(parts.builder, uv=uv))
+
+
 def test_a_run_sees_its_own_writes_and_no_other_run_does(parts):
-    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
+    prober = sandboxed(parts)
     repro = parse_repro(repro_text("helper", body=APPENDS), name="appends")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     seen = prober.execute(prober.prepare(probe))
@@ -31,7 +36,7 @@ def test_a_run_sees_its_own_writes_and_no_other_run_does(parts):
 
 
 def test_files_outside_the_environment_stay_read_only(parts):
-    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
+    prober = sandboxed(parts)
     folder = parts.workspace.environments
     repro = parse_repro(repro_text("helper", body=f"open({str(folder)!r} + '/x', 'w')\n"), name="escapes")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
@@ -41,7 +46,7 @@ def test_files_outside_the_environment_stay_read_only(parts):
 
 
 def test_bytecode_of_the_first_run_is_kept_for_later_runs(parts):
-    prober = evolve(parts.prober, sandbox=evolve(SANDBOX, hidden=(parts.workspace.root,)))
+    prober = sandboxed(parts)
     repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     assert prober.execute(prober.prepare(probe)).outcome is Outcome.COMPLETED

@@ -11,7 +11,7 @@ from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, 
 from harness.probing import Probe
 from harness.probing.job import SCHEMA, MachineKind, ProbeJob, Result
 from harness.probing.probe import Terms
-from harness.store import as_record
+from harness.records import as_record
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])
 RAISED = RaisedException(

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from harness.environment import Index, PipSettings
 from harness.environment.pages import Page, parse_page
-from harness.environment.record import read_record
 from harness.environment.uv import is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
@@ -26,6 +25,7 @@ from harness.model.text import parse_size
 from harness.probing.bundle import absorb
 from harness.probing.job import SCHEMA, ProbeJob, Refused, Result
 from harness.question.lockfiles import read_pins
+from harness.records import read_record
 from harness.redact import hide_secrets, redact
 from harness.run.result import Unreadable, read_metrics, read_report
 from harness.store import Store, observation_key

@@ -9,10 +9,11 @@ from support import repro_text
 
 from harness.environment import Index, PipSettings
 from harness.errors import UnknownRelease
-from harness.model import Device
+from harness.model import Combination
 from harness.model.repro import parse_repro
+from harness.model.requirements import merged_requirements, required_name
 from harness.question.question import Question
-from harness.question.releases import make_plan, releases_on_line
+from harness.question.releases import holds_of, line_of, releases_on_line
 from harness.question.request import Policy, newest_end, parse_end
 
 FIX = Policy(find_fix=True)
@@ -20,10 +21,13 @@ FIX = Policy(find_fix=True)
 
 @pytest.fixture
 def plan(tmp_path, house, interpreter):
-    def make(subject="brittle", *, tool="", dependencies=None, **asked):
+    def make(subject="brittle", *, tool="", dependencies=None, with_=(), hold=(), **asked):
         repro = parse_repro(repro_text(subject, tool=tool, dependencies=dependencies), name="step")
+        requirements = merged_requirements(repro.dependencies, with_, {subject})
+        holds = holds_of(repro, subject, set(map(required_name, with_)), hold)
+        combination = Combination(interpreter.version, requirements, holds)
         index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
-        return make_plan(Question(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
+        return line_of(Question(subject, repro, combination, **asked), index=index, interpreter=interpreter)
 
     return make
 
@@ -33,7 +37,7 @@ def shown(plan):
 
 
 def combination(plan, position):
-    return plan.beside(None).at(None, {plan.subject: plan.names[position]}).combination
+    return plan.beside(None).at(None, {plan.question.subject: plan.names[position]}).combination
 
 
 def test_only_releases_between_the_ends_are_tried(plan):
@@ -60,8 +64,8 @@ def test_a_requirement_of_the_user_replaces_the_one_in_the_repro(plan):
     dependencies = '["brittle>=1", "helper==2.0", "other"]'
     made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
     assert combination(made, 0).requirements == ("Helper==3.0", "other", "brittle==1.2")
-    assert made.scope.holds == ("other==1",)
-    assert plan(tool=BOUNDS).scope.holds == ("helper==1.0", "other==2")
+    assert made.question.combination.holds == ("other==1",)
+    assert plan(tool=BOUNDS).question.combination.holds == ("helper==1.0", "other==2")
 
 
 def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
@@ -94,7 +98,7 @@ def test_pre_releases_are_allowed_for_the_subject_alone(plan):
 )
 def test_a_line_goes_from_one_end_to_the_other(plan, tmp_path, house, interpreter, ends, names):
     index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
-    asked = plan(good="1.2", bad="1.3").scope
+    asked = plan(good="1.2", bad="1.3").question
     releases, _ = releases_on_line(index.releases("brittle"), asked, interpreter, ends)
     assert [str(release.version) for release in releases] == names
 
@@ -117,7 +121,7 @@ def test_a_repro_whose_bad_release_is_older_asks_for_the_fix(plan):
     made = plan(tool=FIXED)
     assert made.question.policy.find_fix
     assert (shown(made)[0], shown(made)[-1], made.bad, made.good) == ("1.6", "1.9", 0, 3)
-    assert any("looking for the fix" in choice for choice in made.choices)
+    assert any("looking for the fix" in choice for choice in made.question.notes)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_a_bound_of_the_repro_is_an_end_of_the_fix_if_it_is_on_its_side(plan, to
     assert tuple(None if at is None else shown(made)[at] for at in (made.good, made.bad)) == ends
     assert (shown(made)[0], shown(made)[-1]) == (ends[1] or "1.0", ends[0] or "1.12")
     taken = {name for name, end in zip(("good", "bad"), ends, strict=True) if end and name not in asked}
-    assert {choice.split()[0] for choice in made.choices if " end: " in choice} == taken
+    assert {choice.split()[0] for choice in made.question.notes if " end: " in choice} == taken
 
 
 @pytest.mark.parametrize("asked", [{"good": "1.2"}, {"bad": "1.8"}])

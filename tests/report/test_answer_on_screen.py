@@ -84,15 +84,6 @@ def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():
     assert (text.count("good in 6 of 6 runs"), text.count("bad in 9 of 9 runs")) == (1, 1)
 
 
-def test_reports_on_two_releases_of_one_package_are_told_apart():
-    older, newer = (make_answer("shop", before=f"1.{n}", after=f"1.{n + 1}").failures[0] for n in (0, 1))
-    out = io.StringIO()
-    answer = evolve(make_answer("shop"), failures=(older, newer))
-    print_answer(Console(file=out, width=200), answer, "results", ("ab.html", "cd.html"))
-    named = [line.split() for line in out.getvalue().splitlines() if line.endswith(".html")]
-    assert named == [["report", "on", "shop", "1.1", "ab.html"], ["report", "on", "shop", "1.2", "cd.html"]]
-
-
 def test_what_the_answer_says_is_not_said_again_below_it():
     answer = changed(make_answer("shop"), status=Status.INCONCLUSIVE, note="older packages fail with another error")
     answer = evolve(answer, sentence="Not sure: older packages fail with another error.")

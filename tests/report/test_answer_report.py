@@ -33,7 +33,7 @@ from harness.repository.git import pull_request_url
 
 
 def test_the_versions_that_matter_come_subject_first():
-    rows = report_page(KEPT).content["versions"]
+    rows = report_page(KEPT).content["parts"][0]["versions"]
     assert [row[:3] for row in rows] == [
         ("shop", "1.1", "1.2"),
         ("coin", "0.9", "1.0"),
@@ -52,13 +52,13 @@ def test_a_fix_shows_its_bad_side_first_with_its_traceback():
         sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
     )
     page = report_page(fixed)
-    assert [side["verdict"] for side in page.content["sides"]] == ["bad", "good"]
-    assert page.content["traceback"].endswith("ValueError: no price\nnot even a small one")
+    assert [side["verdict"] for side in page.content["parts"][0]["sides"]] == ["bad", "good"]
+    assert page.content["parts"][0]["traceback"].endswith("ValueError: no price\nnot even a small one")
 
 
 def test_proof_one_way_makes_a_suspect_and_says_what_was_not_shown():
     page = report_page(kept(findings=found(REVERTED, UNPROVED)))
-    assert page.content["versions"][0][3] == "bisected, culprit"
+    assert page.content["parts"][0]["versions"][0][3] == "bisected, culprit"
     assert "### Suspect, not proved both ways" in page.markdown()
     assert f"Not shown: {UNPROVED.sentence} (does not import)." in page.content["not_tried"]
 
@@ -66,28 +66,28 @@ def test_proof_one_way_makes_a_suspect_and_says_what_was_not_shown():
 def test_an_unproven_package_is_only_a_suspect():
     unproved = found(UNPROVED, package=Change("coin", "0.9", "1.0"))
     page = report_page(kept(findings=unproved[-1:]))
-    assert "the suspect is coin 0.9 -> 1.0" in page.content["recipient"]
-    assert page.content["certainty"].endswith("the region is a suspect, not proved")
+    assert "the suspect is coin 0.9 -> 1.0" in page.content["parts"][0]["recipient"]
+    assert page.content["parts"][0]["certainty"].endswith("the region is a suspect, not proved")
 
 
 def test_a_culprit_in_another_package_names_that_package():
     page = report_page(kept(findings=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
-    whose, _, where = page.content["recipient"].partition("the culprit is coin 0.9 -> 1.0")
+    whose, _, where = page.content["parts"][0]["recipient"].partition("the culprit is coin 0.9 -> 1.0")
     assert "maintainers of coin, not of shop" in whose
     assert "shop 1.2" in where
-    assert [row[0] for row in page.content["versions"][:2]] == ["shop", "coin"]
+    assert [row[0] for row in page.content["parts"][0]["versions"][:2]] == ["shop", "coin"]
 
 
 def test_every_release_of_the_range_has_a_cell():
     page = report_page(KEPT)
-    assert [(cell["release"], cell["letter"]) for cell in page.content["cells"]] == [
+    assert [(cell["release"], cell["letter"]) for cell in page.content["parts"][0]["cells"]] == [
         ("1.0", "G"),
         ("1.1", "G"),
         ("1.2", "B"),
         ("1.3", "S"),
         ("1.4", "B"),
     ]
-    assert page.content["cells"][3]["title"] == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
+    assert page.content["parts"][0]["cells"][3]["title"] == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
 
 
 def test_a_release_not_run_is_open_only_while_it_can_matter():
@@ -98,16 +98,16 @@ def test_a_release_not_run_is_open_only_while_it_can_matter():
 def test_an_answer_without_sides_shows_the_newest_failure():
     nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), findings=(), after=None)
     page = report_page(nothing, failing=BAD_RUN)
-    assert page.content["sides"] == ()
-    assert page.content["traceback_title"] == "shop 1.2"
-    assert page.content["certainty"] == "certain for the releases that were run"
+    assert page.content["parts"][0]["sides"] == ()
+    assert page.content["parts"][0]["traceback_title"] == "shop 1.2"
+    assert page.content["parts"][0]["certainty"] == "certain for the releases that were run"
 
 
 def test_the_device_and_its_limits_are_named():
     assert any("Nothing ran on a GPU" in line for line in report_page(KEPT).content["not_tried"])
     emulated = report_page(kept(device="emulated"))
     assert any("stand-in" in line for line in emulated.content["not_tried"])
-    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.content["how_to"])
+    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.content["parts"][0]["how_to"])
 
 
 def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
@@ -123,7 +123,7 @@ def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
 
 def test_the_end_of_each_log_is_kept():
     log = "\n".join(f"line {n}" for n in range(500)) + "\n"
-    side = report_page(KEPT, logs={GOOD_RUN.key: log}).content["sides"][0]
+    side = report_page(KEPT, logs={GOOD_RUN.key: log}).content["parts"][0]["sides"][0]
     assert side["log"].splitlines()[0] == "... 300 lines before these"
     assert side["log"].splitlines()[-1] == "line 499"
     assert len(side["log"].splitlines()) == 201
@@ -131,8 +131,10 @@ def test_the_end_of_each_log_is_kept():
 
 def test_an_answer_about_a_metric_says_where_it_is_written():
     page = report_page(kept(signature=Signature(metric="loss", above=2.0)))
-    assert all(side["command"].startswith("HARNESS_METRICS=metrics.json uv run") for side in page.content["sides"])
-    assert "Compare loss in metrics.json." in page.content["how_to"]
+    assert all(
+        side["command"].startswith("HARNESS_METRICS=metrics.json uv run") for side in page.content["parts"][0]["sides"]
+    )
+    assert "Compare loss in metrics.json." in page.content["parts"][0]["how_to"]
 
 
 SHOP = {"shop": "https://github.com/mall/shop"}
@@ -223,29 +225,33 @@ def test_repetitions_of_a_release_are_one_row_and_it_is_bad_if_one_run_was() -> 
     steps = [Step("1.2", verdict, f"{verdict} {n}", f"o{n}", False, 0.5, n) for n, verdict in enumerate(verdicts)]
     steps.insert(0, Step("1.1", Verdict.GOOD, "ran", "p", True, 0.0))
     page = report_page(kept(steps=tuple(steps)))
-    assert page.content["runs"] == 4
-    known, ran = page.content["steps"]
+    assert page.content["parts"][0]["runs"] == 4
+    known, ran = page.content["parts"][0]["steps"]
     assert known == {
         "release": "1.1", "verdict": "good", "why": "ran", "runs": "", "time": "known already", "observation": "p"
     }  # fmt: skip
     assert (ran["verdict"], ran["runs"], ran["time"], ran["observation"]) == ("bad", "1 of 3 runs", "1.5 s", "o1")
-    assert [cell["letter"] for cell in page.content["cells"] if cell["release"] == "1.2"] == ["B"]
+    assert [cell["letter"] for cell in page.content["parts"][0]["cells"] if cell["release"] == "1.2"] == ["B"]
     assert "| 2 | `1.2` | bad | 1 of 3 runs | `bad 1` | 1.5 s | `o1` |" in Page.markdown(page)
 
 
 def test_many_suspects_are_told_as_a_range() -> None:
     unsure = kept(status=Status.INCONCLUSIVE, suspects=tuple(f"1.{n}" for n in range(1, 30)), findings=())
-    assert report_page(unsure).content["certainty"] == "not certain; the suspects are 1.1 to 1.29 (29 releases)"
+    assert (
+        report_page(unsure).content["parts"][0]["certainty"]
+        == "not certain; the suspects are 1.1 to 1.29 (29 releases)"
+    )
 
 
 def test_a_build_that_took_the_place_of_the_locks_is_told_and_not_in_the_commands() -> None:
     build = evolve(BAD_LOCK.pins[-1], name="till", version="3.0+cpu", sha256="cd" * 32)
     page = report_page(kept(sides=(GOOD_RUN, evolve(BAD_RUN, installed=(build,)))))
     assert (
-        "The commands install the public versions of till 3.0+cpu, which not every index has." in page.content["how_to"]
+        "The commands install the public versions of till 3.0+cpu, which not every index has."
+        in page.content["parts"][0]["how_to"]
     )
-    assert page.content["sides"][1]["versions"]["till"] == "3.0+cpu"
-    assert "+cpu" not in page.content["sides"][1]["command"] + page.content["sides"][1]["lock"]
+    assert page.content["parts"][0]["sides"][1]["versions"]["till"] == "3.0+cpu"
+    assert "+cpu" not in page.content["parts"][0]["sides"][1]["command"] + page.content["parts"][0]["sides"][1]["lock"]
 
 
 def test_the_report_is_for_the_subject_if_it_is_a_culprit_else_for_the_culprit():

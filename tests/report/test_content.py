@@ -83,7 +83,7 @@ def test_markdown_stays_below_the_limit_of_an_issue():
 
 def test_json_has_both_sides():
     record = json.loads(Page.json(report_page(KEPT)))
-    good, bad = record["sides"]
+    good, bad = record["culprits"][0]["sides"]
     assert (record["schema"], record["id"], record["status"]) == (4, "ab12cd34ef", "found")
     assert good["versions"] == {"coin": "0.9", "shop": "1.1", "tail": "7", "till": "3.0"}
     assert bad["frames"][-1] == {
@@ -99,7 +99,7 @@ def test_json_has_both_sides():
 def test_json_has_no_nan():
     run = evolve(GOOD_RUN, metrics={"loss": float("nan")})
     text = Page.json(report_page(kept(sides=(run, run))))
-    assert json.loads(text, parse_constant=pytest.fail)["sides"][0]["metrics"] == {"loss": None}
+    assert json.loads(text, parse_constant=pytest.fail)["culprits"][0]["sides"][0]["metrics"] == {"loss": None}
 
 
 def test_html_asks_for_nothing_from_outside():
@@ -148,7 +148,7 @@ def test_steps_can_be_filtered_by_verdict_and_text(page):
     opened, said = page(KEPT)
 
     def shown():
-        rows = opened.query_selector_all("#steps tbody tr")
+        rows = opened.query_selector_all(".steps tbody tr")
         return [row.query_selector_all("td")[1].inner_text() for row in rows if row.is_visible()]
 
     assert shown() == ["1.4", "1.0", "1.2", "1.1", "1.3"]
@@ -191,7 +191,8 @@ def test_a_short_report_stays_as_it_is():
 
 
 def test_the_longest_details_go_first_and_it_says_so():
-    long = evolve(CONTENT, content={**CONTENT.content, "traceback": f"the end\n{'x' * 60_000}"})
+    (part,) = CONTENT.content["parts"]
+    long = evolve(CONTENT, content={**CONTENT.content, "parts": [{**part, "traceback": f"the end\n{'x' * 60_000}"}]})
     text = Page.markdown(long)
     assert len(text) <= 65_536
     assert text.endswith("Left out for length: details, which the HTML report has.\n")

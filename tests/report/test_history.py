@@ -7,15 +7,12 @@ import json
 import pytest
 from attrs import evolve
 from markdown_it import MarkdownIt
-from packaging.version import Version
 
 from harness.bisection.answer import Effort, QuestionRecord
 from harness.bisection.history import History, ReleaseRow, RowState
-from harness.model import Change, Device, Observation, Outcome, Release, Repro, Signature, Verdict
+from harness.model import Change, Device, Observation, Outcome, Repro, Signature, Verdict
 from harness.model.boundary import Boundary
 from harness.model.verdict import Step
-from harness.question.question import Question, Scope
-from harness.question.releases import Plan
 from harness.redact import Private
 from harness.report.history import history_id, history_page
 
@@ -78,20 +75,12 @@ def hostile():
 
 
 @pytest.fixture
-def made(interpreter):
-    """The plan of a history of five releases."""
-    releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 2, 3, 5, 6, 7))
-    scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    return Plan(Question("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
-
-
-@pytest.fixture
-def content(made):
+def content():
     """The content of the page."""
 
     def of(history=HISTORY, log="the log", private=Private()):  # noqa: B008 - a frozen value
         logs = {f"key-{release}": f"{log} of {release}" for release in ("1.0", "1.2")}
-        return history_page(made, history, time="2026-01-02T03:04", logs=logs, private=private)
+        return history_page(history, time="2026-01-02T03:04", logs=logs, private=private)
 
     return of
 
@@ -198,12 +187,12 @@ def test_an_undrawable_value_is_named(page):
     assert opened.locator(".chart circle").count() == 2
 
 
-def test_a_record_is_the_json_of_the_history_with_its_question(made):
+def test_a_record_is_the_json_of_the_history_with_its_question():
     private = Private({"no price": "<secret>"})
-    text = history_page(made, HISTORY, time="2026-01-02", logs={}, private=private).json()
+    text = history_page(HISTORY, time="2026-01-02", logs={}, private=private).json()
     kept = json.loads(text, parse_constant=pytest.fail)
     asked = (kept["schema"], kept["id"], kept["kept"], kept["requirements"])
-    assert asked == (1, history_id(made), "2026-01-02", ["till"])
+    assert asked == (1, history_id(HISTORY), "2026-01-02", ["till"])
     assert (kept["windows"][0]["first_bad"], kept["windows"][0]["certain"]) == ("1.2", False)
     rows = {row["release"]: row for row in kept["releases"]}
     assert rows["1.2"]["measured"] == {"loss": None}
@@ -211,8 +200,8 @@ def test_a_record_is_the_json_of_the_history_with_its_question(made):
     assert rows["1.6"]["observation"] is None
 
 
-def test_a_finer_scan_replaces_the_record(made):
-    assert history_id(evolve(made, stride=1)) == history_id(made)
-    shorter = evolve(made, releases=made.releases[:-1])
-    assert history_id(shorter) != history_id(made)
-    assert history_id(evolve(made, as_of="era")) != history_id(made)
+def test_a_finer_scan_replaces_the_record():
+    assert history_id(evolve(HISTORY, stride=1)) == history_id(HISTORY)
+    shorter = evolve(HISTORY, rows=HISTORY.rows[:-1])
+    assert history_id(shorter) != history_id(HISTORY)
+    assert history_id(evolve(HISTORY, asked=evolve(HISTORY.asked, as_of="era"))) != history_id(HISTORY)

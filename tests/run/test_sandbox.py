@@ -296,7 +296,10 @@ def test_a_broken_bubblewrap_counts_as_missing(tmp_path, monkeypatch):
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserMistake, match="No permissions"):
+    restricted = tmp_path / "restricted"
+    restricted.write_text("1\n")
+    monkeypatch.setattr(sandbox, "_RESTRICTED", restricted)
+    with pytest.raises(UserMistake, match=r"No permissions.*AppArmor forbids it: sudo sysctl"):
         choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
 
 

@@ -76,10 +76,14 @@ class Package:
 
 @frozen
 class Commit:
-    """A commit of a repository: on `branch`, with a `tag`, or the merge of the branch `merge`."""
+    """A commit of a repository: on `branch`, with a `tag`, or the merge of the branch `merge`.
+
+    `day` (an ISO date) is instead of the day after the commit before.
+    """
 
     subject: str
-    files: dict[str, str] = field(factory=dict)
+    files: dict[str, str | bool] = field(factory=dict)
+    day: str = ""
     tag: str = ""
     branch: str = ""
     merge: str = ""
@@ -92,7 +96,8 @@ class Commit:
         if self.merge:
             project.merge(self.merge, self.subject)
         else:
-            project.commit(self.subject, dict(self.files))
+            files = {name: text if isinstance(text, str) else None for name, text in self.files.items()}
+            project.commit(self.subject, files, self.day)
         if self.tag:
             project.git("tag", self.tag)
 
@@ -122,6 +127,7 @@ class Step:
     files: dict[str, str | bool] = field(factory=dict)
     packages: tuple[Package, ...] = ()
     wheels: tuple[LocalWheel, ...] = ()
+    commits: tuple[Commit, ...] = ()
     environ: dict[str, str] = field(factory=dict)
     git: bool = False
     exit: int = 0
@@ -248,7 +254,7 @@ class Stage:
         return str(self.folder) if mark == "folder" else self.house.url
 
     def play(self, step: Step, files: Mapping[str, str | bool], *, as_typed: bool) -> Played:
-        """Write files, run all commands of a step, and return how the last one ended."""
+        """Write files, make commits, run all commands of a step, and return how the last one ended."""
         for name, text in files.items():
             path = self.folder / name
             if text is False:
@@ -258,13 +264,15 @@ class Stage:
             path.write_text(self.filled_in(str(text)), encoding="utf-8")
             if str(text).startswith("#!"):
                 path.chmod(0o755)
+        for commit in step.commits:
+            commit.put(self._repository)
         for package in step.packages:
             for release in package.releases:
                 release.put(self.house, package.name)
         for wheel in step.wheels:
             Wheel(wheel.name, wheel.version, dict(wheel.files)).write(self.folder.with_name("links"))
         if step.git:
-            self._commit()
+            self._repository.commit("Change it", {})
         before = self._runs()
         for command in step.commands[:-1]:
             self.run(shlex.split(self.filled_in(command)), step.environ)
@@ -292,11 +300,12 @@ class Stage:
             _SCHEMA.validate(json.loads(json.dumps(answer)))
         return answer
 
-    def _commit(self) -> None:
+    @property
+    def _repository(self) -> GitProject:
         project = GitProject(self.folder)
         if not (self.folder / ".git").exists():
             project.git("init", "--quiet", "--initial-branch=main")
-        project.commit("Change it", {})
+        return project
 
     @property
     def _results(self) -> Path:

@@ -19,6 +19,7 @@ A file is a kind of question. Its rows share one local index (and repositories),
     name = "a sentence: what must be true"      # the id of the test
     files = { "more.py" = "" }                  # the user's files in an empty folder; false removes one (in a step)
     wheels = [{ name = "shop", version = "1.1", files = { "shop.py" = "" } }]  # in the folder <links>
+    commits = [{ subject = "Lock", day = "2024-01-15", files = { "uv.lock" = "" }, tag = "v1" }]  # of all files
     git = true                                  # commit all files in a repository
     environ = { NAME = "value" }
     pythons = ["3.12"]                          # skipped unless these are on the machine

@@ -186,11 +186,23 @@ def test_untestable_old_releases_do_not_stop_the_steps():
     assert len(ended) < 24
 
 
+def test_skips_draw_the_search_back_to_what_can_be_tested():
+    """Of 20 old releases that all fail differently few are tried while a good one is close to the oldest bad one."""
+    search = bisection(31, good=0, bad=30)
+    ended = drive(search, "S" * 20 + "G" * 5 + "B" * 6)
+    assert search.result.boundary == (24, 25)
+    assert sum(position < 20 for position in ended) <= 3
+    search = bisection(31)
+    ended = drive(search, "S" * 23 + "G" * 2 + "B" * 6)
+    assert search.result.boundary == (24, 25)
+    assert sum(position < 23 for position in ended) <= 4
+
+
 def test_moved_ends_are_reported():
     search = bisection(8, good=0, bad=7)
     drive(search, "SGGGBBSS")
     assert search.result.boundary == (3, 4)
-    assert search.result.moved_ends == (MovedEnd(Verdict.BAD, 7, 5), MovedEnd(Verdict.GOOD, 0, 1))
+    assert search.result.moved_ends == (MovedEnd(Verdict.BAD, 7, 5), MovedEnd(Verdict.GOOD, 0, 3))
 
 
 def test_the_fix_is_the_first_good_release_after_the_bad_end():

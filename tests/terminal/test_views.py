@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import threading
 import time
@@ -263,6 +264,18 @@ def test_a_terminal_shows_running_and_remaining_cells():
 @pytest.mark.parametrize("view", [PlainView, WarningsOnly])
 def test_a_warning_is_shown_by_every_view(view):
     assert "a worker is left out" in logged(lambda view: view.report(Warned("a worker is left out")), view)[0]
+
+
+@pytest.mark.parametrize("view", [PlainView, WarningsOnly])
+def test_a_warning_about_the_machine_is_shown_once_a_day(view, tmp_path, monkeypatch):
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path))
+
+    def shown() -> list[str]:
+        return logged(lambda view: view.report(Warned("no sandbox", is_daily=True)), view)
+
+    assert [bool(shown()), bool(shown())] == [True, False]
+    os.utime(tmp_path / "warned.txt", (0, 0))
+    assert shown()
 
 
 def test_notes_are_shown_to_people():

@@ -14,11 +14,11 @@ from support import changed, make_answer
 
 from harness.bisection.answer import Comparison
 from harness.errors import UserMistake
-from harness.model import Change, Device, Lock, Observation, Outcome, Pin, Repro, Signature
+from harness.model import Change, Combination, Device, Lock, Observation, Outcome, Pin, Repro, Signature
 from harness.model.culprit import Evidence
 from harness.question.question import Question
 from harness.question.request import parse_end
-from harness.store import as_record, read_record
+from harness.records import as_record, read_record
 from harness.watch.project import (
     FILE,
     SCHEMA,
@@ -51,7 +51,7 @@ ANSWER = evolve(
 )
 WATCH = ProjectWatch(
     session=None,
-    question=Question("", Repro("pytest", "d")),
+    question=Question("", Repro("pytest", "d"), Combination("3.11.0", ())),
     newest=parse_end("2025-07-31", "--day", now=datetime(2025, 8, 1, tzinfo=UTC)),
     state=Path(),
     name="Newest packages",
