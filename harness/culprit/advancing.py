@@ -11,7 +11,7 @@ from attrs import define, evolve, frozen
 from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
 from harness.culprit.edits import Unit, exchanged_in_words
 from harness.culprit.proofs import Claim
-from harness.culprit.subsets import Candidate, Choices, Lacking, Reduced
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.model import Observation, Verdict
 from harness.model.culprit import Proof
 
@@ -221,7 +221,7 @@ def _needed(search: CodeSearch, core: Candidate, among: Candidate, *, alone: boo
     choices = _choices_of_needs(search, core, among, alone=alone)
     if not choices.weights:
         return Reduced(frozenset())
-    return Lacking(search.trials, search.sides.after.verdict, choices, until=search.trials.until).run()
+    return Fewest(search.trials, search.sides.after.verdict, choices, until=search.trials.until, together=True).run()
 
 
 def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *, alone: bool) -> Choices:
