@@ -1,8 +1,14 @@
 """The documentation: pages in Markdown, a reference made from the code. `nox -s docs` builds it."""
 
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+from pygments.lexers.shell import BashLexer, BashSessionLexer
+from pygments.token import Name, Number, Operator, Text
+from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
@@ -44,3 +50,23 @@ html_theme_options = {
     "light_css_variables": {"good": "#18794e", "bad": "#c62a2f", "skip": "#8a6100"},
     "dark_css_variables": {"good": "#4cc38a", "bad": "#ff8589", "skip": "#f1c84b"},
 }
+
+
+class Command(BashLexer):
+    """A command: transformers==4.52.4 is a word of it, not an assignment."""
+
+    def get_tokens_unprocessed(self, *given: Any) -> Iterator[tuple[int, Any, str]]:
+        """Yield the tokens."""
+        for position, kind, value in super().get_tokens_unprocessed(*given):
+            yield position, Text if kind in (Name.Variable, Number, Operator) else kind, value
+
+
+class Session(BashSessionLexer):
+    """Commands with what they print."""
+
+    _innerLexerCls = Command  # noqa: N815 - of Pygments
+
+
+def setup(app: Sphinx) -> None:
+    """Let examples be highlighted so."""
+    app.add_lexer("console", Session)

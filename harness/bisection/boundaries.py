@@ -19,6 +19,7 @@ from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import HarnessError, UserMistake
+from harness.events import LevelBegan
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
@@ -114,6 +115,7 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if goes_below and sides is not None and judge.signature is not None and is_steady:
+            _report_change(searched, reporter)
             missing = iter(line.repetitions(searched, (_PROOFS, _PROOFS)))
 
             def repeat_beside(leave: int) -> None:
@@ -147,6 +149,16 @@ def search_line(
     names = {step.release for step in searched.record.steps}
     boundary = evolve(boundary_of(searched, question.candidates, question.left_out(names)), fault=fault)
     return question.refined(LineFindings(searched, boundary, findings, ran_now))
+
+
+def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
+    """Say where the verdict changes before the levels below, which take longest, begin."""
+    line, boundary = searched.line, searched.search.result.boundary
+    if boundary:
+        older, newer = (f"{line.subject} {line.names[position]}" for position in boundary)
+        first, last = ("fixed in", "last bad") if line.find_fix else ("first bad", "last good")
+        level = Level.COMMIT if line.unit == "commit" else Level.RELEASE
+        reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:

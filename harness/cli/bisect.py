@@ -23,7 +23,7 @@ from harness.cli.options import (
 )
 from harness.cli.search_options import CONSTRAINTS, project_options, search_options
 from harness.cli.shell import Entered, enter
-from harness.cli.written import check_replaceable, short, write_constraints
+from harness.cli.written import check_replaceable, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
@@ -34,7 +34,7 @@ from harness.report.commands import required_names
 from harness.run.process import pause
 from harness.settings import Settings
 from harness.terminal import PlainView, print_answer, reporting
-from harness.terminal.console import Console
+from harness.terminal.console import Console, short_path
 
 _LINES = 12
 _LOOK_S = 0.2
@@ -153,7 +153,7 @@ def bisect(
     if as_json:
         click.echo(to_json(json_of(answer)))
     else:
-        pages = [str(short(path)) for path in reports if path.suffix == ".html"]
-        limits = str(short(written)) if written is not None else ""
+        pages = [str(short_path(path)) for path in reports if path.suffix == ".html"]
+        limits = str(short_path(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)
     sys.exit(answer.exit_code)

@@ -20,12 +20,11 @@ from harness.cli.options import (
     subject_argument,
 )
 from harness.cli.search_options import scan_options
-from harness.cli.written import short
 from harness.model.text import to_json
 from harness.question.request import Policy, Request
 from harness.settings import Settings
 from harness.terminal import print_history, reporting
-from harness.terminal.console import Console
+from harness.terminal.console import Console, short_path
 
 
 @click.command(cls=SectionCommand)
@@ -73,5 +72,5 @@ def history(
     else:
         print_history(Console(soft_wrap=True), result, str(settings.results))
         for path in reports:
-            click.echo(f"  report: {short(path)}")
+            click.echo(f"  report: {short_path(path)}")
     sys.exit(result.status.exit_code)

@@ -14,7 +14,7 @@ from attrs import evolve
 from rich.text import Text
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FOLDER, SectionCommand, settings_options
+from harness.cli.options import FOLDER, SectionCommand, repro_argument, settings_options
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
@@ -38,7 +38,7 @@ from harness.terminal.console import Console, print_text
 
 
 @click.command(cls=SectionCommand)
-@click.argument("repro")
+@repro_argument()
 @click.option("--over", multiple=True, metavar="REQ", help="One probe for each of these, such as transformers==4.53.0.")
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
@@ -84,8 +84,9 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store.opened(settings.results))
-    print_absorbed(Console(soft_wrap=True), absorbed)
+    store = Store.opened(settings.results)
+    absorbed = take_back(folder, store)
+    print_absorbed(Console(soft_wrap=True), absorbed, store)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 
 
@@ -162,11 +163,11 @@ def print_packed(console: Console, packed: Packed, output: Path) -> None:
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)
 
 
-def print_absorbed(console: Console, absorbed: Absorbed) -> None:
-    """Print each observation as `harness probe` does, then what is missing or refused."""
+def print_absorbed(console: Console, absorbed: Absorbed, store: Store) -> None:
+    """Print each observation as `harness probe` does, then what is missing or refused; the store has their logs."""
     for taken in absorbed.taken:
         print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
-        print_observation(console, taken.observation, taken.judgement)
+        print_observation(console, taken.observation, taken.judgement, store)
     for label, why in absorbed.missing:
         print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
     for label, why in absorbed.refused:

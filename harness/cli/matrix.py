@@ -11,7 +11,6 @@ import click
 
 from harness.arguments import OptionGroup
 from harness.cli.options import FILE, SectionCommand, json_option, settings_options
-from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, Matrix, read_matrix
 from harness.matrix.page import MatrixResult, write_page
@@ -32,7 +31,7 @@ from harness.question.parsing import day
 from harness.session import local_session
 from harness.settings import Settings
 from harness.terminal import print_table, reporting
-from harness.terminal.console import Console
+from harness.terminal.console import Console, short_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,10 +116,10 @@ def matrix(
         click.echo(record, nl=False)
     elif as_table:
         click.echo(markdown_table(rows, choice.names, _typed()), nl=False)
-        click.echo(f"  page: {short(page)}", err=True)
+        click.echo(f"  page: {short_path(page)}", err=True)
     else:
         print_table(Console(), rows, choice.names)
-        click.echo(f"  page: {short(page)}")
+        click.echo(f"  page: {short_path(page)}")
     if stopped is not None:
         raise stopped
     meant = [standing for standing in rows if standing.cell.name in choice.names]

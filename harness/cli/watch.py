@@ -18,7 +18,7 @@ from harness.atomic import write_whole
 from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
-from harness.cli.written import check_replaceable, constraints_text, short
+from harness.cli.written import check_replaceable, constraints_text
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
@@ -34,7 +34,7 @@ from harness.session import open_session
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal import reporting
-from harness.terminal.console import Console, print_text
+from harness.terminal.console import Console, print_text, short_path
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
 from harness.watch.state import Night, NightArchive, Past
@@ -98,7 +98,7 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     else:
         print_night(Console(soft_wrap=True), night, past, store.root)
         if changed_causes(night, past):
-            click.echo(f"all nights: {short(page)}", err=True)
+            click.echo(f"all nights: {short_path(page)}", err=True)
     sys.exit(exit_code(night, past))
 
 
@@ -261,4 +261,4 @@ def print_night(console: Console, night: Night, past: Past, results: Path) -> No
         for line in lines:
             print_text(console, f"  {line}")
     for cause in changed_causes(night, past):
-        print_text(console, f"  report: {short(results / report_of(cause))} ({cause.title})")
+        print_text(console, f"  report: {short_path(results / report_of(cause))} ({cause.title})")

@@ -34,11 +34,6 @@ def print_or_write(text: str, path: Path | None) -> None:
         write(path, text)
 
 
-def short(path: Path) -> Path:
-    """The path relative to the working directory if it is inside, else unchanged."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
 _MARK = "# harness "  # and the hash of the other lines
 
 

@@ -23,17 +23,20 @@ from harness.terminal.console import (
     STYLE,
     Console,
     duration,
+    line_width,
     picture,
     print_head,
     print_rows,
     print_text,
+    short_path,
 )
 
 if TYPE_CHECKING:
     from harness.matrix.running import CellResult
+    from harness.store import Store
 
 
-_SHOWN_FILES = 6
+_SHOWN_FILES, _LAST_LINES = 6, 8
 
 
 def print_answer(
@@ -84,8 +87,11 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
 _NEXT = 24  # columns of a label; a longer one has a line of its own
 
 
-def print_observation(console: Console, observation: Observation, judgement: Judgement | None) -> None:
-    """Print one observation: the verdict or outcome, metrics, changed files and the traceback."""
+def print_observation(console: Console, observation: Observation, judgement: Judgement | None, store: Store) -> None:
+    """Print one observation: the verdict or outcome, metrics, changed files, the traceback, and what it printed last.
+
+    Its log is in the store.
+    """
     if judgement is None:
         headline = Text(
             f"{observation.outcome.value}: {observation.detail}" if observation.detail else observation.outcome.value
@@ -112,14 +118,24 @@ def print_observation(console: Console, observation: Observation, judgement: Jud
     if observation.peak_memory:
         table.add_row("peak memory", f"{observation.peak_memory / 2**20:.0f} MiB")
     table.add_row("observation", observation.key)
+    if observation.log:
+        table.add_row("log", str(short_path(store.root.absolute() / observation.log)))
     console.print(table)
     if observation.altered:
         print_text(console, f"  {altered_in_words(observation.altered)}")
+    _print_end(console, observation, store.log(observation))
+
+
+def _print_end(console: Console, observation: Observation, printed: str) -> None:
+    """Print the exception, then the last lines that a run printed before its traceback."""
     if observation.exception is not None and observation.outcome is not Outcome.COMPLETED:
         for frame in observation.exception.frames[-6:]:
             print_text(console, f"  {frame.file}:{frame.line} in {frame.function}", "dim")
         first = observation.exception.message.splitlines()[:1]
         print_text(console, f"  {observation.exception.name}: {first[0] if first else ''}")
+        printed = printed.rpartition("Traceback (most recent call last)")[0] or printed
+    for line in printed.rstrip().splitlines()[-_LAST_LINES:]:
+        print_text(console, f"  | {line}", "dim")
 
 
 def altered_in_words(files: tuple[str, ...]) -> str:
@@ -143,7 +159,8 @@ def print_history(console: Console, history: History, results: str) -> None:
     print_text(console, history.sentence, _STATUS_STYLE.get(history.status, "bold yellow"))
     tried = history.tried_rows
     releases = f"  {tried[0].release} to {tried[-1].release}"
-    console.print(Text("  ").append_text(picture([row.state for row in tried])).append(releases))
+    bar = picture([row.state for row in tried], line_width(console) - len(releases) - 2)
+    console.print(Text("  ").append_text(bar).append(releases))
     print_text(console, _LEGEND, "dim")
     if history.signature is not None:
         print_text(console, f"  recognised by: {history.signature}")

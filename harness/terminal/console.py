@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich.console
@@ -33,6 +34,7 @@ _STATE_STYLE = {
     "between-good": "green",
     "between-bad": "red",
 }
+_FIRST = {"bad": 0, "good": 1, "skip": 2}  # of several states with one letter
 _TONE = {"good": "green", "bad": "red", "skip": "yellow", "other": "cyan", "dim": "dim"}
 _LABEL = len("Workaround") + 2
 _SHORT = len("not shown")
@@ -62,6 +64,11 @@ class Console(rich.console.Console):
                 yield segment
             else:
                 yield Segment(plain(segment.text), segment.style)
+
+
+def short_path(path: Path) -> Path:
+    """The path relative to the working directory if it is inside, else unchanged."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def line_width(console: rich.console.Console) -> int:
@@ -102,11 +109,18 @@ def print_text(console: rich.console.Console, text: Text | str, style: str = "",
         console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
 
 
-def picture(states: Sequence[PositionState | RowState]) -> Text:
-    """The range as one letter for each release, the oldest first, without excluded releases at either end."""
+def picture(states: Sequence[PositionState | RowState], width: int = _LOG_WIDTH) -> Text:
+    """The range as one letter for each release, the oldest first, without excluded releases at either end.
+
+    If there are too many for the width, a letter is that of several neighbours: of one that ran, a bad one first.
+    """
     shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
+    states = states[shown[0] : shown[-1] + 1] if shown else ()
+    letters = min(len(states), max(width - len("[]"), 1))
     text = Text("[")
-    for state in states[shown[0] : shown[-1] + 1] if shown else ():
+    for letter in range(letters):
+        part = states[letter * len(states) // letters : (letter + 1) * len(states) // letters]
+        state = min(part, key=lambda state: _FIRST.get(state.value, len(_FIRST)))
         text.append(state.symbol, _STATE_STYLE.get(state.value, "default"))
     return text.append("]")
 

@@ -41,6 +41,7 @@ _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
+_REASON_FIRST = 32  # what a reason needs before there is room for what is left
 _SIGNATURE = 160
 _SHORT = 12  # the longest name of another candidate in brackets
 
@@ -201,7 +202,8 @@ class LiveView(PlainView):
                 Text(f"{doing} {since}", style="dim"),
             )
         parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
-        return Group(picture(self._progress.states), *parts) if self._progress.states else Group(*parts)
+        states = self._progress.states
+        return Group(picture(states, line_width(self.console)), *parts) if states else Group(*parts)
 
 
 class WarningsOnly:
@@ -232,12 +234,16 @@ def is_due(warning: Warned) -> bool:
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
     """One probe as one line if it fits: verdict, label, reason, seconds or the source of the answer (`by`), and `left`.
 
-    The reason is cut first; that a run ended normally is no news.
+    Without room for the start of the reason `left` is left out; then the reason is cut. That a run ended normally is no
+    news.
     """
     judgement, tail = event.judgement, f"  [{by}; {left}]" if left else f"  [{by}]"
+    is_news = judgement.word != Verdict.GOOD.word
+    wanted = min(len(short_reason(judgement.reason)), _REASON_FIRST) if is_news and not event.is_proof else 0
+    if line_width(console) - len(tail) - _WORD - 4 - max(len(event.label), _LABEL) < wanted:
+        tail = f"  [{by}]"
     label = one_line(event.label, line_width(console) - len(tail) - _WORD - 2)
     room = line_width(console) - len(tail) - _WORD - 4 - max(len(label), _LABEL)
-    is_news = judgement.word != Verdict.GOOD.word
     reason = short_reason(judgement.reason, max(room, 1)) if room >= _REASON and is_news else ""
     style = STYLE[Verdict.SKIP if judgement.word == "differs" else judgement.verdict]
     return Text.assemble(

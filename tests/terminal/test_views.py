@@ -295,6 +295,12 @@ def test_the_picture_drops_irrelevant_far_ends():
     assert picture([]).plain == "[]"
 
 
+def test_a_picture_fits_its_width_and_shows_what_ran():
+    good, bad, untried = PositionState.GOOD, PositionState.BAD, PositionState.UNTRIED
+    states = [good, *[untried] * 150, bad, *[untried] * 148]
+    assert picture(states, 32).plain == f"[G{'?' * 14}B{'?' * 14}]"
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7200, "2.0 h")])
 def test_durations_use_a_readable_unit(seconds, text):
     assert duration(seconds) == text
