@@ -128,9 +128,9 @@ def day_end(moment: datetime) -> End:
 
 def commit_end(file: TrackedFile, commit: Commit) -> End:
     """Return the end for a file in a commit that the harness chose itself."""
-    path = file.repository.folder / file.path
-    here = Path.cwd()
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    folder, here = file.repository.folder, Path.cwd()
+    path = folder / file.path
+    shown = os.path.relpath(path, here) if here.is_relative_to(folder) else path
     made = file.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     return End(EndKind.LOCK, f"{shown}@{commit.short}", made, path, commit=commit)
 
