@@ -22,7 +22,7 @@ from harness.model.culprit import Introduction
 from harness.model.requirements import exact_version
 from harness.question.lockfiles import Pins, environment_of, read_pins, requirements_of_conda
 from harness.question.project_requirements import RequestedExtras, requirements_of
-from harness.repository.declared import FILES
+from harness.repository.declared import FILES, text_of
 from harness.repository.git import Repository, git_output
 
 if TYPE_CHECKING:
@@ -164,19 +164,20 @@ class History:
         The lock of a workspace is above the project. None without a repository or such a file; requirements without
         pins say no more than the day of their commit.
         """
-        try:
+        with contextlib.suppress(BadRepository):  # such as a clone without trees: then the way back are days
             repository = Repository.open(root)
-        except BadRepository:
-            return None
-        folders = [PurePosixPath(repository.inside), *PurePosixPath(repository.inside).parents]
-        locks = tuple(normpath(str(folder / name)) for folder in dict.fromkeys(folders) for name in _LOCKS)
-        repository = Repository(repository.folder)
-        if not git_output(repository.folder, "rev-parse", "--verify", "--quiet", "HEAD"):
-            return None
-        if commits := repository.changing(*locks):
-            return cls(repository, locks, commits)
-        lists = tuple(normpath(str(folders[0] / name)) for name in _lists_with(root, names, python))
-        return cls(repository, lists, repository.changing(*lists)) if lists else None
+            inside, repository = repository.inside, Repository(repository.folder)
+            if not git_output(repository.folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+                return None
+            locks = (
+                *(normpath(f"{inside or '.'}/{name}") for name in _LOCKS),
+                *_locks_above(repository.folder, inside),
+            )
+            if commits := repository.changing(*locks):
+                return cls(repository, locks, commits)
+            lists = tuple(normpath(f"{inside or '.'}/{name}") for name in _lists_with(root, names, python))
+            return cls(repository, lists, repository.changing(*lists)) if lists else None
+        return None
 
     def until(self, moment: datetime | None) -> History:
         """Return the history up to a moment; None is today."""
@@ -214,6 +215,8 @@ class History:
         while lacking - having > 1:
             middle = (having + lacking) // 2
             having, lacking = (middle, lacking) if has_it(middle) else (having, middle)
+        if lacking == len(self.commits) and self.repository.is_shallow:
+            return None
         sha = self.commits[having]
         file = self.file_in(sha) or file
         there = version_in(having) or version
@@ -247,6 +250,17 @@ class History:
         except UserMistake:
             return None
         return dict(filter(None, map(exact_version, pins.requirements))).get(package)
+
+
+def _locks_above(top: Path, inside: str) -> list[str]:
+    """Return the locks of uv workspaces that a folder of a repository is a member of, relative to the repository."""
+    locks = []
+    for folder in PurePosixPath(inside).parents if inside else ():
+        path = normpath(f"{folder}/uv.lock")
+        member = PurePosixPath(inside).relative_to(folder).as_posix()
+        if f'"{member}"' in text_of(top / path):
+            locks.append(path)
+    return locks
 
 
 def _lists_with(root: Path, names: Collection[str], python: str) -> list[str]:

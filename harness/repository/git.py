@@ -261,6 +261,11 @@ class Repository:
             return "it has no branches; is it empty?"
         return f"its branches: {', '.join(heads[:5])}; run git fetch for new commits and tags"
 
+    @property
+    def is_shallow(self) -> bool:
+        """Whether it lacks older commits."""
+        return git_output(self.folder, "rev-parse", "--is-shallow-repository") == "true"
+
     def what_is_missing(self, words: str = "") -> str:
         """A hint why the clone lacks something, "" if unknown: a shallow clone lacks history, a partial one contents.
 
@@ -268,7 +273,7 @@ class Repository:
         """
         if "dubious ownership" in words:
             return f"git does not trust folders of other users: git config --global --add safe.directory {self.folder}"
-        if git_output(self.folder, "rev-parse", "--is-shallow-repository") == "true":
+        if self.is_shallow:
             return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"
         if git_output(self.folder, "config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
             return _COMPLETE

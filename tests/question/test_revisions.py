@@ -66,11 +66,12 @@ def lock(**versions: str) -> str:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
-    """A workspace whose lock is above the project, with a lock of Poetry before it."""
+    """A workspace whose lock is above the project, which had a lock of Poetry before."""
     project = new_project(tmp_path / "workspace")
     old = '[[package]]\nname = "alpha"\nversion = "0.9"\n[metadata]\nlock-version = "2.1"\n'
-    project.commit("Begin", {"poetry.lock": old, "packages/mine/pyproject.toml": ""}, "2024-01-01")
-    project.commit("Move to uv", {"poetry.lock": None, "uv.lock": lock(alpha="1.0", beta="1.0")}, "2024-02-01")
+    project.commit("Begin", {"packages/mine/poetry.lock": old, "packages/mine/pyproject.toml": ""}, "2024-01-01")
+    files: dict[str, str | None] = {"packages/mine/poetry.lock": None, "uv.lock": lock(alpha="1.0", beta="1.0")}
+    project.commit("Move to uv", files, "2024-02-01")
     for month, versions in enumerate((("1.0", "1.1"), ("2.0", "1.1"), ("2.0", "1.2"), ("2.1", "1.2")), start=3):
         alpha, beta = versions
         subject = f"Lock {alpha} {beta}"
@@ -85,7 +86,7 @@ def test_the_history_of_a_workspace_is_that_of_its_locks(workspace: GitProject) 
     assert history is not None
     assert len(history.commits) == 6
     files = [history.file_in(sha) for sha in history.commits]
-    assert [file.path if file is not None else "" for file in files] == ["uv.lock"] * 5 + ["poetry.lock"]
+    assert [file.path if file is not None else "" for file in files] == ["uv.lock"] * 5 + ["packages/mine/poetry.lock"]
     until = history.until(datetime(2024, 4, 15, tzinfo=UTC))
     assert until.commits == history.commits[2:]
 
@@ -130,3 +131,18 @@ def test_a_package_that_no_lock_lists_has_no_commit(workspace: GitProject) -> No
     history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     assert history.introduction("gamma", "1.0", "3.11.7") is None
+
+
+def test_a_shallow_clone_does_not_tell_which_commit_it_was(
+    workspace: GitProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.git("clone", "--quiet", "--depth=1", workspace.folder.as_uri(), os.fspath(tmp_path / "shallow"))
+    monkeypatch.chdir(tmp_path / "shallow/packages/mine")
+    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    assert history is not None
+    assert history.introduction("alpha", "2.0", "3.11.7") is None
+
+
+def test_a_lock_above_is_only_that_of_its_members(workspace: GitProject) -> None:
+    workspace.commit("Begin another", {"packages/other/pyproject.toml": ""})
+    assert History.of(workspace.folder / "packages/other", {"alpha"}, "3.11.7") is None
