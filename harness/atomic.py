@@ -14,7 +14,7 @@ from pathlib import Path
 _SUFFIX = ".harness.part"  # no other program's files may be removed
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Write text or bytes to a temporary file, then rename it.
 
     Raises `OSError`; the temporary file is removed then. If the process is killed, `remove_partial` removes it.
@@ -24,7 +24,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            partial.chmod(0o644)  # temporary files are readable only by their owner
+            partial.chmod(mode)  # temporary files are readable only by their owner
             partial.replace(path)  # before it is closed, which releases the lock
     except BaseException:
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +46,9 @@ def take_ctrl_c() -> None:
 take_ctrl_c()
 
 ROOT = Path(__file__).parent.parent
+PATH = os.environ["PATH"]
+# Each run has a stub for each Python tool on the PATH, of which the machines of developers have hundreds.
+SHORT_PATH = os.pathsep.join((str(Path(shutil.which("git") or "/usr/bin/git").parent), os.defpath))
 MESSAGE = "the step is broken"
 
 
@@ -173,10 +177,11 @@ def outer_environ() -> dict[str, str]:
 
 @pytest.fixture
 def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
-    """The command in an empty working directory, with the house as its only index."""
+    """The command in an empty working directory, with the house as its only index and few tools on the PATH."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", SHORT_PATH)
     return harness_in(folder, house, uv_cache, cache)
 
 
@@ -283,8 +288,11 @@ def interpreter(uv_cache: Path):
 
 
 @pytest.fixture
-def parts(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, interpreter) -> Parts:
+def parts(
+    tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, interpreter, monkeypatch: pytest.MonkeyPatch
+) -> Parts:
     """Store, index, resolver, builder and prober, with results of their own."""
+    monkeypatch.setenv("PATH", SHORT_PATH)
     return make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter, cache=cache)
 
 

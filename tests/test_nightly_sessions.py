@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import PATH
 
 ROOT = Path(__file__).parent.parent
 MATRIX = '[axes]\nrepro = "brittle_step"\n[axes.packages]\nbrittle = ["1.5"]\n'
@@ -43,7 +44,7 @@ def nox(harness, write_repro, tmp_path):
         ended = subprocess.run(
             [sys.executable, "-m", "nox", "--no-venv", "--no-install", "--nocolor", "-s", *sessions, "--", *words],
             cwd=folder,
-            env={**os.environ, **harness.environ},
+            env={**os.environ, "PATH": PATH, **harness.environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

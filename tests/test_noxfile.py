@@ -11,6 +11,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from support import PATH
 from wheelhouse import Wheelhouse, free_port_url
 
 ROOT = Path(__file__).parent.parent
@@ -47,7 +48,7 @@ def nox(harness, write_repro):
                 *words,
             ],
             cwd=harness.folder,
-            env={**os.environ, **harness.environ, **(environ or {})},
+            env={**os.environ, "PATH": PATH, **harness.environ, **(environ or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 
 from attrs import define, evolve, field
@@ -12,41 +11,24 @@ from harness.bisection.failures import (
     Group,
     Groups,
     fails,
-    fails_alike,
     failures_between,
-    packages_named,
-    some_of_each,
 )
-from harness.bisection.observing import Observer
-from harness.bisection.steps_back import StepsBack
+from harness.bisection.observing import Observer, only_tests
+from harness.bisection.steps_back import WayBack
 from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.signature import last_exception
-from harness.model.text import counted, listed, one_line
-from harness.probing import Judge
+from harness.model.text import counted, listed
 from harness.question.snapshots import Snapshot, Snapshots
-from harness.run.commands import NO_TESTS, only
+from harness.run.commands import NO_TESTS
 from harness.search import MOST_PASSES, passes_needed
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
 RATE_FAILURES = 4
-_SHOWN = 120  # characters of an error in a sentence
 _NAMED = 3  # tests that a sentence names
-_FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
-_SUSPECTS = 3  # packages that are put back to older releases
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
 _TIMES_LONGER = 10
-
-
-def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
-    """Return the repro with its command restricted to these tests; unchanged without tests."""
-    if not tests:
-        return repro
-    argv = only(repro.argv, tests)
-    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
-    return evolve(repro, argv=argv, digest=digest)
 
 
 def soon_stopped(repro: Repro, seconds: float) -> Repro:
@@ -65,26 +47,26 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `steps` is the way back if no good end was named; `newer` are the runs of each good end from which it went further
+    `way_back` has the steps if no good end was named; `newer` are the runs of each good end from which it went further
     back, for tests that fail there, too. `unlike` says how an environment that is the good end differs from the one
-    that is built from its lock. `unjudged` says how older packages fail with another error than the bug's, and `alike`
-    are runs of older ones that show it. `together` are tests that had another result without the tests that run before
-    them.
+    that is built from its lock. `together` are tests that had another result without the tests that run before them.
     """
 
     observer: Observer
-    repro: Repro
     snapshots: Snapshots
     bad: Snapshot
     good: Snapshot | None
     newer: list[list[Observation]] = field(factory=list, init=False)
-    steps: StepsBack | None = field(default=None, init=False)
-    unjudged: str = field(default="", init=False)
-    alike: list[Observation] = field(factory=list, init=False)
+    way_back: WayBack | None = field(default=None, init=False)
     unlike: str = field(default="", init=False)
     together: frozenset[str] = field(default=frozenset(), init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
     bad_runs: list[Observation] = field(factory=list, init=False)
+
+    @property
+    def repro(self) -> Repro:
+        """What runs."""
+        return self.snapshots.question.repro
 
     def run_bad(self) -> bool:
         """Run the bad end until it fails; returns whether it did. Raises `UserMistake` if it can't be run."""
@@ -115,105 +97,28 @@ class BothEnds:
         if self.good is not None:
             self._run_given(self.good)
             return True
-        self.steps = StepsBack(self.snapshots.building_only(self.bad.sources), self.bad)
-        return self._step_back(self.steps, self.repro) or self._one_package_back()
+        self.way_back = WayBack(self.observer, self.snapshots, self.bad, (self.bad_runs[-1],))
+        return self._is_good(self.way_back.good_end() or self.way_back.one_package_back())
+
+    def _is_good(self, end: tuple[Snapshot, Observation] | None) -> bool:
+        """Take a snapshot and its run as the good end, if there is one."""
+        if end is not None:
+            self.good, self.good_runs = end[0], [end[1]]
+        return end is not None
 
     def further_back(self, tests: tuple[str, ...]) -> bool:
         """Step further back with only these tests, which fail in the good end that was found; it is replaced by one in
         which one of them passes. Returns whether there is one.
         """
-        if self.steps is None:
+        if self.way_back is None:
             return False
-        bad_runs, self.bad_runs = self.bad_runs, [next(run for run in self.bad_runs if self._fails(run))]
-        self.newer.append(self.good_runs)
-        if self._step_back(self.steps, only_tests(self.repro, tests), tests):
-            return True
-        self.bad_runs = bad_runs
-        self.newer.pop()
-        return False
-
-    def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
-        """Take the next snapshot in which something passes that fails at the bad end as the good end."""
-        few = self._few(tests)
-        failing = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
-        others: dict[str, str] = {}  # the same by day
-        doubted: list[tuple[str, Snapshot]] = []
-        for name, snapshot in steps:
-            if snapshot.lock.id not in failing:
-                run = self.observer.observe(name, snapshot.itself(few or repro))
-                is_good = self._passes_more(run)
-                if is_good and few is None:
-                    self.good, self.good_runs = snapshot, [run]
-                    return True
-                if is_good and self._is_good_end(f"{name}, all tests", snapshot, repro):
-                    return True
-                if differs := self._differs(run):
-                    doubted += [(name, snapshot)] if few is not None else []
-                else:
-                    self.alike.append(run)
-                failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
-            others[snapshot.end.day] = failing[snapshot.lock.id]
-            steps.differs = bool(others[snapshot.end.day])
-        # Alone, a test may fail because it needs the tests that run before it.
-        if any(self._is_good_end(f"{name}, all tests", snapshot, repro) for name, snapshot in doubted):
-            return True
-        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.day)
-        unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
-        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
-        return False
-
-    def _few(self, tests: tuple[str, ...]) -> Repro | None:
-        """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.
-
-        `tests` are those to choose from; none means all.
-        """
-        run = self.bad_runs[-1]
-        few = some_of_each(run, tests)
-        is_worth_it = bool(few) and len(few) * _FEW <= len(tests or run.tests)
-        return only_tests(self.repro, few) if is_worth_it else None
-
-    def _passes_more(self, run: Observation) -> bool:
-        return run.outcome.ran and bool(self.newly_failing([run], self.bad_runs[-1:]).groups)
-
-    def _is_good_end(self, label: str, snapshot: Snapshot, repro: Repro) -> bool:
-        """Run a snapshot with the whole command, and take it as the good end if something passes that fails now."""
-        run = self.observer.observe(label, snapshot.itself(repro))
-        if not self._passes_more(run):
+        failing, newer = next(run for run in self.bad_runs if self._fails(run)), self.good_runs
+        self.way_back.failing = (failing, *newer)
+        if not self._is_good(self.way_back.good_end(tests)):
             return False
-        self.good, self.good_runs = snapshot, [run]
+        self.bad_runs = [failing]
+        self.newer.append(newer)
         return True
-
-    def _one_package_back(self) -> bool:
-        """Take an older release of one package beside the newest of all others as the good end.
-
-        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
-        tried.
-        """
-        if self.steps is None or self.bad.as_of is None or (self.alike and not self.unjudged):
-            return False
-        unjudged = self.unjudged
-        installed = tuple(pin.name for pin in self.bad.lock.pins)
-        for name in packages_named(self.bad_runs[-1], installed)[:_SUSPECTS]:
-            if self._step_back(StepsBack(self.snapshots, self.bad, name), self.repro):
-                self.unjudged = ""
-                return True
-        self.unjudged = unjudged
-        return False
-
-    def _differs(self, run: Observation) -> bool:
-        """Whether a run says nothing about the bug: nothing in it fails as it fails now, or at a newer good end."""
-        signature = self.repro.signature
-        if signature is None:
-            newer = self.newer[-1] if self.newer else []
-            alike = fails_alike if run.tests else self._ends_alike
-            return not any(alike(run, other) for other in (*self.bad_runs[-1:], *newer))
-        return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
-
-    def _ends_alike(self, run: Observation, other: Observation) -> bool:
-        """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
-        raised = [last_exception(self.observer.prober.store.log(side)) for side in (run, other)]
-        first, second = (error.type if error is not None else "" for error in raised)
-        return fails_alike(run, other) or (not other.tests and (run.exit_code, first) == (other.exit_code, second))
 
     def _run_given(self, good: Snapshot) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
@@ -286,7 +191,7 @@ class BothEnds:
     @property
     def _older(self) -> Snapshot | None:
         """The good end, or the oldest snapshot that was reached without finding one."""
-        return self.good if self.good is not None or self.steps is None else self.steps.oldest
+        return self.good if self.good is not None or self.way_back is None else self.way_back.steps.oldest
 
     @property
     def not_kept(self) -> tuple[str, ...]:
@@ -294,24 +199,12 @@ class BothEnds:
         return tuple(self._older.lifted) if self._older is not None else ()
 
     @property
-    def why_not_older(self) -> str:
-        """Why older packages could not be tried; "" if they were, as far as there are any."""
-        steps = self.steps
-        if steps is None or (self.alike and not steps.is_blocked):
-            return ""
-        if self.alike:
-            return f"it fails back to {steps.reached or 'the bad end'}, and before that {steps.limit}"
-        if not steps.reached:
-            return f"no older packages could be tried: {steps.limit}"
-        return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         older = self._older
         notes = (
             *(older.notes if older is not None else ()),
-            *(self.steps.notes if self.steps is not None else ()),
+            *(self.way_back.steps.notes if self.way_back is not None else ()),
             *self.bad.notes,
             *cut_short("the good end", self.good_runs[:1]),
             *cut_short("the bad end", self.bad_runs[:1]),

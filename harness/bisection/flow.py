@@ -25,6 +25,7 @@ from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
 from harness.bisection.packages import FlakyError, PackageSearch
+from harness.bisection.steps_back import StepsBack, WayBack
 from harness.culprit.descent import fault_in_words
 from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
@@ -73,7 +74,7 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
     with session.lanes(question.combination.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
-        both = BothEnds(observer, question.repro, snapshots, bad_snapshot, good_snapshot)
+        both = BothEnds(observer, snapshots, bad_snapshot, good_snapshot)
         return PackageQuestion(both, question).run()
 
 
@@ -124,9 +125,14 @@ class PackageQuestion:
             self.compared = Comparison(tuple(ends.bad_runs[-1:]))
             answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
         else:
-            answer = self._compared() if ends.run_good() else self._without_good_end()
-        way_on = ends.steps.way_on if ends.steps is not None and answer.advice == self._way_on() else None
+            has_good = ends.run_good()
+            answer = self._compared() if has_good or ends.way_back is None else self._without_good_end(ends.way_back)
+        way_on = self._steps.way_on if self._steps is not None and answer.advice == self._way_on() else None
         return answer, Retry(limits, way_on)
+
+    @property
+    def _steps(self) -> StepsBack | None:
+        return self.ends.way_back.steps if self.ends.way_back is not None else None
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
@@ -149,20 +155,20 @@ class PackageQuestion:
             effort=Effort(ends.observer.tally.ran_now),
         )
 
-    def _without_good_end(self) -> Answer:
+    def _without_good_end(self, way_back: WayBack) -> Answer:
         """Answer that nothing older passes more, and what to do."""
         ends, run = self.ends, self.ends.bad_runs[0]
-        steps, why_not = ends.steps, ends.why_not_older
-        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and why_not else ""
+        stopped, why_not = way_back.steps.stopped, way_back.why_not
+        hint = f"To try older packages: {stopped.hint}." if stopped is not None and stopped.hint and why_not else ""
         advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
         if not advice and not run.tests:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
-        if ends.unjudged or why_not:
-            why = f"older packages that were tried fail with another error ({ends.unjudged})"
-            status, why = Status.INCONCLUSIVE, why if ends.unjudged else why_not
+        if way_back.unjudged or why_not:
+            why = f"older packages that were tried fail with another error ({way_back.unjudged})"
+            status, why = Status.INCONCLUSIVE, why if way_back.unjudged else why_not
             self.failures.append(Failure((), self.repro.signature, status, note=why))
-        self.compared = Comparison((*ends.alike, *ends.bad_runs[-1:]))
+        self.compared = Comparison((*way_back.alike, *ends.bad_runs[-1:]))
         self._note_limit()
         return self._answer(status, advice)
 
@@ -184,7 +190,7 @@ class PackageQuestion:
             self.compared = evolve(self.compared, flaky=tuple(flaky), failing_at_both=tests)
             advice = advice or (install_missing(self.repro, ends.good_runs[:1], tests) if tests else "")
             # A good end that was named is kept.
-            if not tests or ends.steps is None or ends.good is None:
+            if not tests or ends.way_back is None or ends.good is None:
                 break
             named = ends.good.end.text
             if not ends.further_back(tests):
@@ -229,7 +235,7 @@ class PackageQuestion:
 
     def _note_limit(self) -> None:
         """Note how far the steps back went, or why there was none."""
-        steps = self.ends.steps
+        steps = self._steps
         if steps is not None and steps.reached:
             back_to = f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached
             self.compared = evolve(self.compared, back_to=back_to)
@@ -238,7 +244,7 @@ class PackageQuestion:
 
     def _way_on(self) -> str:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
-        steps, good = self.ends.steps, self.ends.good
+        steps, good = self._steps, self.ends.good
         command = " ".join([self.question.command, *self._until])
         if steps is None:
             if good is None or good.end.kind is not EndKind.DAY:

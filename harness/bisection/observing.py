@@ -6,6 +6,7 @@ has passed often enough, and as failed at the first failure, so a search over se
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,25 @@ from attrs import evolve, field, frozen
 from harness.bisection.failures import FailureJudge
 from harness.culprit.proofs import Tally
 from harness.events import Judged, Reporter, Started, run_label
-from harness.model import Observation, Signature, Verdict
+from harness.model import Observation, Repro, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
 from harness.question.request import Policy
+from harness.run.commands import only
 from harness.search import passes_needed
 
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.probing.lanes import Lanes
+
+
+def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
+    """Return the repro with its command restricted to these tests; unchanged without tests."""
+    if not tests:
+        return repro
+    argv = only(repro.argv, tests)
+    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
+    return evolve(repro, argv=argv, digest=digest)
 
 
 @frozen

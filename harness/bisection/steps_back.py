@@ -1,4 +1,4 @@
-"""Steps back from the bad end of a question to snapshots before it.
+"""Goes back from the bad end of a question to snapshots before it, until something passes.
 
 These are what the project's own history installed, then days; or releases of one package.
 """
@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from attrs import define, evolve, field
 from packaging.version import Version
 
+from harness.bisection.failures import fails_alike, failures_between, packages_named, some_of_each
+from harness.bisection.observing import Observer, only_tests
 from harness.errors import UserMistake
-from harness.model.text import counted
+from harness.model import Observation, Repro, Verdict, name_of
+from harness.model.signature import last_exception
+from harness.model.text import counted, listed, one_line
+from harness.probing import Judge
+from harness.question.lower_bounds import admits
 from harness.question.request import EndKind, commit_end, day_end, release_end
 from harness.question.revisions import History
 from harness.question.snapshots import NoSolution, Snapshot, Snapshots
@@ -26,18 +33,19 @@ def _day_before(snapshot: Snapshot, days: int) -> str:
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 _WEEK = 7
+_SHOWN = 120  # characters of an error in a sentence
+_FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
+_SUSPECTS = 3  # packages that are put back to older releases
 
 
 @define
 class StepsBack:
     """The snapshots before the bad one, each with its name; an iterator that several searches may go on with.
 
-    `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
-    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the snapshot
-    of `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its
-    packages. `differs` is set by who runs a snapshot that fails with another error than the bug's: it may have worked
-    between it and the snapshot before. `notes` are sentences about what could not be had. With `package` the older
-    snapshots have its older releases beside the bad end's other packages.
+    `reached` is the oldest day that was reached (ISO format), `oldest` its snapshot. `stopped` says why there is
+    nothing before it, None until the steps end. `differs` is set by who runs a snapshot that fails with another error
+    than the bug's: it may have worked between it and the snapshot before. `notes` are sentences about what could not be
+    had. With `package` the older snapshots have its older releases beside the bad end's other packages.
     """
 
     snapshots: Snapshots
@@ -45,19 +53,30 @@ class StepsBack:
     package: str = ""
     reached: str = field(default="", init=False)
     oldest: Snapshot | None = field(default=None, init=False)
-    limit: str = field(default="", init=False)
-    hint: str = field(default="", init=False)
-    is_blocked: bool = field(default=False, init=False)
-    way_on: tuple[str, str] | None = field(default=None, init=False)
+    stopped: UserMistake | None = field(default=None, init=False)
     differs: bool = field(default=False, init=False)
     notes: tuple[str, ...] = field(default=(), init=False)
-    _history: History | None = field(default=None, init=False)
     _alike: datetime | None = field(default=None, init=False)  # of the last snapshot that shows the bug
     _steps: Iterator[tuple[str, Snapshot]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         is_days = self.bad.end.kind is not EndKind.RELEASE and not self.package
         self._steps = self._snapshots() if is_days else self._releases()
+
+    @property
+    def limit(self) -> str:
+        """Why there is nothing before the last step; "" until the steps end."""
+        return str(self.stopped) if self.stopped is not None else ""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether requirements are the reason."""
+        return isinstance(self.stopped, NoSolution) and not self.stopped.is_for_wheels
+
+    @property
+    def way_on(self) -> tuple[str, str] | None:
+        """The day that could not be had, and a Python of this machine that has wheels of its packages."""
+        return self.stopped.way_on if isinstance(self.stopped, NoSolution) else None
 
     def __iter__(self) -> Iterator[tuple[str, Snapshot]]:
         """Yield the snapshots that are left. Raises `UserMistake` if the bad end has no day."""
@@ -70,22 +89,22 @@ class StepsBack:
         """
         history = self.snapshots.history()
         if history is not None:
-            self._history = history.until(self.bad.as_of or self.bad.end.moment)
-            yield from self._back(self._of_commit, 1, len(self._history.commits))
+            history = history.until(self.bad.as_of or self.bad.end.moment)
+            yield from self._back(partial(self._of_commit, history), 1, len(history.commits))
         if self.bad.as_of is None:
             if self.reached:
-                self.limit = "no older commit changed the packages"
+                self.stopped = UserMistake("no older commit changed the packages")
                 return
             raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
-        self.limit, self.differs = "", False
+        self.stopped, self.differs = None, False
         days = (self.bad.as_of - self._alike).days if self._alike is not None else 0
         yield from self._back(self._of_day, _WEEK, _WEEK * 2 ** (_STEPS_BACK - 1), days)
-        self.limit = self.limit or "older packages were not tried"
+        self.stopped = self.stopped or UserMistake("older packages were not tried")
 
     def _back(
         self, of: Callable[[int], tuple[str, Snapshot] | None], first: int, last: int, before: int = 0
     ) -> Iterator[tuple[str, Snapshot]]:
-        """Yield the snapshots of `first`, twice, four times ... as many commits or days back, up to `last`.
+        """Yield the snapshots of `first`, twice, four times ... as many commits, days or releases back, up to `last`.
 
         `before` are known to show the bug. Before the first that has no solution, or that fails with another error,
         also some in the gap.
@@ -115,10 +134,9 @@ class StepsBack:
             yield named
             before, without = (before, middle) if self.differs else (middle, without)
 
-    def _of_commit(self, number: int) -> tuple[str, Snapshot] | None:
-        history = self._history
-        file = history.file_in(sha := history.commits[number - 1]) if history is not None else None
-        if history is None or file is None:
+    def _of_commit(self, history: History, number: int) -> tuple[str, Snapshot] | None:
+        file = history.file_in(sha := history.commits[number - 1])
+        if file is None:
             return None
         try:
             end = commit_end(file, history.repository.describe(sha))
@@ -126,8 +144,18 @@ class StepsBack:
         except UserMistake as error:
             self.notes = (f"{file.path} of {sha[:10]} can't be installed, so days were tried: {error}",)
             return None
+        if unmet := self._unmet(snapshot):
+            self.notes = (f"{file.path} of {sha[:10]} has other versions than {listed(unmet)}, so days were tried",)
+            return None
         self._reach(snapshot)
         return f"with {end.described}, {counted(number, 'change')} before", snapshot
+
+    def _unmet(self, snapshot: Snapshot) -> list[str]:
+        """Return the requirements that the user typed and that a commit's packages do not meet."""
+        question = self.snapshots.question
+        typed = [text for text in self.snapshots.requirements if text not in question.repro.dependencies]
+        versions = {text: snapshot.lock.version_of(name_of(text)) for text in (*typed, *question.combination.holds)}
+        return [text for text, version in versions.items() if version is not None and not admits(text, version)]
 
     def _reach(self, snapshot: Snapshot) -> None:
         day = snapshot.end.day
@@ -143,9 +171,7 @@ class StepsBack:
             end = day_end(begun - timedelta(days=days))
             snapshot = self.snapshots.of(end)
         except (UserMistake, OverflowError) as error:
-            self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""
-            self.is_blocked = isinstance(error, NoSolution) and not error.is_for_wheels
-            self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
+            self.stopped = error if isinstance(error, UserMistake) else UserMistake(str(error))
             return None
         self._reach(snapshot)
         return _day_before(snapshot, days), snapshot
@@ -164,13 +190,140 @@ class StepsBack:
             and release.version < Version(Version(newest).public)
             and release.left_out_because(snapshots.interpreter.target) is None
         ]
-        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
-        for position in positions:
-            version = older[-position]
+
+        def of_release(number: int) -> tuple[str, Snapshot] | None:
+            version = older[-number]
             try:
                 snapshot = snapshots.at_release(release_end(version), bad)
             except UserMistake:
-                continue
+                return None
             self.reached = f"{subject} {version}"
-            yield self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
-        self.limit = f"{subject} has no older release that can be installed here"
+            return self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
+
+        yield from self._back(of_release, 1, len(older))
+        self.stopped = UserMistake(f"{subject} has no older release that can be installed here")
+
+
+@define
+class WayBack:
+    """Runs the snapshots before the bad end until something passes that fails there.
+
+    The first run in `failing` is that of the bad end; further ones are those of a good end from which it goes further
+    back. `steps` are those that are left. `unjudged` says how older packages fail with another error than the bug's,
+    and `alike` are runs of older ones that show it.
+    """
+
+    observer: Observer
+    snapshots: Snapshots
+    bad: Snapshot
+    failing: tuple[Observation, ...]
+    steps: StepsBack = field(init=False)
+    unjudged: str = field(default="", init=False)
+    alike: list[Observation] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.steps = StepsBack(self.snapshots.building_only(self.bad.sources), self.bad)
+
+    @property
+    def _repro(self) -> Repro:
+        return self.snapshots.question.repro
+
+    def good_end(self, tests: tuple[str, ...] = ()) -> tuple[Snapshot, Observation] | None:
+        """Return the next snapshot in which something passes that fails at the bad end, with its run; None without one.
+
+        With `tests` only these run.
+        """
+        return self._step_back(self.steps, only_tests(self._repro, tests), tests)
+
+    def _step_back(
+        self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()
+    ) -> tuple[Snapshot, Observation] | None:
+        few = self._few(tests)
+        failing = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        others: dict[str, str] = {}  # the same by day
+        doubted: list[tuple[str, Snapshot]] = []
+        for name, snapshot in steps:
+            if snapshot.lock.id not in failing:
+                run = self.observer.observe(name, snapshot.itself(few or repro))
+                is_good = self._passes_more(run)
+                if is_good and few is None:
+                    return snapshot, run
+                if is_good and (whole := self._run_whole(name, snapshot, repro)) is not None:
+                    return snapshot, whole
+                if differs := self._differs(run):
+                    doubted += [(name, snapshot)] if few is not None else []
+                else:
+                    self.alike.append(run)
+                failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
+            others[snapshot.end.day] = failing[snapshot.lock.id]
+            steps.differs = bool(others[snapshot.end.day])
+        # Alone, a test may fail because it needs the tests that run before it.
+        for name, snapshot in doubted:
+            if (whole := self._run_whole(name, snapshot, repro)) is not None:
+                return snapshot, whole
+        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.day)
+        unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
+        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
+        return None
+
+    def _few(self, tests: tuple[str, ...]) -> Repro | None:
+        """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.
+
+        `tests` are those to choose from; none means all.
+        """
+        run = self.failing[0]
+        few = some_of_each(run, tests)
+        is_worth_it = bool(few) and len(few) * _FEW <= len(tests or run.tests)
+        return only_tests(self._repro, few) if is_worth_it else None
+
+    def _passes_more(self, run: Observation) -> bool:
+        store, signature = self.observer.prober.store, self._repro.signature
+        return run.outcome.ran and bool(failures_between([run], self.failing[:1], store, signature).groups)
+
+    def _run_whole(self, name: str, snapshot: Snapshot, repro: Repro) -> Observation | None:
+        """Run a snapshot with the whole command; returns the run if something passes in it that fails now."""
+        run = self.observer.observe(f"{name}, all tests", snapshot.itself(repro))
+        return run if self._passes_more(run) else None
+
+    def one_package_back(self) -> tuple[Snapshot, Observation] | None:
+        """Return a snapshot with an older release of one package beside the newest of all others, as `good_end` does.
+
+        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
+        tried.
+        """
+        if self.bad.as_of is None or (self.alike and not self.unjudged):
+            return None
+        unjudged = self.unjudged
+        installed = tuple(pin.name for pin in self.bad.lock.pins)
+        for name in packages_named(self.failing[0], installed)[:_SUSPECTS]:
+            if (end := self._step_back(StepsBack(self.snapshots, self.bad, name), self._repro)) is not None:
+                self.unjudged = ""
+                return end
+        self.unjudged = unjudged
+        return None
+
+    def _differs(self, run: Observation) -> bool:
+        """Whether a run says nothing about the bug: nothing in it fails as it fails now, or at a newer good end."""
+        signature = self._repro.signature
+        if signature is None:
+            alike = fails_alike if run.tests else self._ends_alike
+            return not any(alike(run, other) for other in self.failing)
+        return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
+
+    def _ends_alike(self, run: Observation, other: Observation) -> bool:
+        """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
+        raised = [last_exception(self.observer.prober.store.log(side)) for side in (run, other)]
+        first, second = (error.type if error is not None else "" for error in raised)
+        return fails_alike(run, other) or (not other.tests and (run.exit_code, first) == (other.exit_code, second))
+
+    @property
+    def why_not(self) -> str:
+        """Why older packages could not be tried; "" if they were, as far as there are any."""
+        steps = self.steps
+        if self.alike and not steps.is_blocked:
+            return ""
+        if self.alike:
+            return f"it fails back to {steps.reached or 'the bad end'}, and before that {steps.limit}"
+        if not steps.reached:
+            return f"no older packages could be tried: {steps.limit}"
+        return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"

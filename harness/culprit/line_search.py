@@ -23,7 +23,7 @@ from harness.model import Observation, Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe, Prober
-from harness.probing.warm import WarmProber, is_warm
+from harness.probing.warm import Trust, WarmProber, is_warm
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
@@ -235,7 +235,7 @@ def warmed(search: LineSearch) -> Iterator[LineSearch]:
     if not isinstance(trials.prober, Prober) or not trials.question.policy.fork:
         yield search
         return
-    warm = WarmProber(trials.prober, trials.lanes, trials.judge, trials.reporter)
+    warm = WarmProber(trials.prober, trials.lanes, Trust(trials.judge, trials.reporter))
     try:
         with closing(warm):
             yield evolve(search, trials=evolve(trials, prober=warm), warm=warm)
@@ -252,7 +252,7 @@ def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
     for _ in range(2):
         reduced = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
         proof = _confirmed(search, reduced)
-        if search.warm is None or not search.warm.was_wrong:
+        if search.warm is None or not search.warm.trust.was_wrong:
             break
     return reduced if proof is None or not proof.holds else evolve(reduced, shown=proof.observation)
 

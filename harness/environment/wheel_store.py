@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
 from harness.atomic import write_whole
 from harness.environment.manifest import FileState, Ledger, content_of, files_below, read_states
@@ -118,22 +118,36 @@ class TakenIn:
 
 @frozen
 class WheelStore:
-    """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it.
-
-    Who adds wheels holds `filling`: two copies of one wheel have different time stamps, so the bytecode of one does not
-    fit the other.
+    """The installed wheels of one kind of interpreter.
 
     Another kind of interpreter unpacks the same wheel to other paths.
     """
 
     workspace: Workspace
     kind: str
-    root: Path = field(init=False, default=Factory(lambda self: self.workspace.wheels / self.kind, takes_self=True))
-    lock: Path = field(init=False, default=Factory(lambda self: self.workspace.locks / "wheels.lock", takes_self=True))
-    filling: Path = field(
-        init=False, default=Factory(lambda self: self.workspace.locks / "new-wheels.lock", takes_self=True)
-    )
-    ledger: Ledger = field(init=False, default=Factory(lambda self: Ledger.of(self.workspace), takes_self=True))
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+        return self.workspace.wheels / self.kind
+
+    @property
+    def lock(self) -> Path:
+        """What guards all of it."""
+        return self.workspace.locks / "wheels.lock"
+
+    @property
+    def filling(self) -> Path:
+        """What who adds wheels holds, for as long as that takes.
+
+        Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other.
+        """
+        return self.workspace.locks / "new-wheels.lock"
+
+    @property
+    def ledger(self) -> Ledger:
+        """The contents of its files."""
+        return Ledger.of(self.workspace)
 
     def key(self, pin: Pin) -> str:
         """The name of a wheel in the store, "" for one without a hash, which is not stored."""

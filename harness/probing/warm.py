@@ -180,38 +180,89 @@ class WarmEnvironment:
 
 
 @define
-class WarmProber(Around):
-    """Forks the probes that it was told to `expect`, and passes all others to `prober`; it has to be closed.
+class Trust:
+    """Whether forks are believed: as long as they agree with fresh processes, by what `judge` says of both.
 
-    `judge` decides whether a fork and a fresh process agree. `stopped` is the reason why runs are not forked any more,
-    "" if they are; `was_wrong`: a fork and a fresh process disagreed, so that what forks have shown has to be judged
-    again. `forked` counts the forks, `checks` those of unchanged environments.
+    `stopped` is the reason why runs are not forked any more, "" if they are; `was_wrong`: a fork and a fresh process
+    disagreed, so that what forks have shown has to be judged again. `reporter` is told once.
     """
 
-    prober: Prober
-    lanes: Lanes
     judge: Callable[[Observation], Judgement]
     reporter: Reporter
     stopped: str = field(default="", init=False)
     was_wrong: bool = field(default=False, init=False)
+    _verdicts: dict[str, Verdict] = field(factory=dict, init=False)  # of forks, by the key of a fresh run
+    _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
+    _alike: float = field(default=0, init=False)  # fresh processes that failed to import like their forks; all did
+
+    def stop(self, why: str) -> None:
+        """Run everything in fresh processes from now on, for the reason `why`."""
+        if not self.stopped:
+            self.stopped = why
+            self.reporter.report(Note(f"forks don't work here: {why}; each run is a fresh process"))
+
+    def note(self, forked: Observation) -> None:
+        """Note the verdict of a fork, with which a fresh run has to agree."""
+        self._verdicts[forked.key.removesuffix(_FORKED)] = self.judge(forked).verdict
+
+    def compare(self, fresh: Observation) -> None:
+        """Compare a fresh run with the fork of the same probe, if there was one."""
+        forked = self._verdicts.pop(fresh.key, None)
+        if forked is not None:
+            self.check(self.judge(fresh), forked)
+
+    def check(self, judgement: Judgement, verdict: Verdict) -> None:
+        """Check the judgement of a run that must have this verdict."""
+        if judgement.verdict is not verdict:
+            self.was_wrong = True
+            self.stop("a fork and a fresh process disagree")
+
+    def is_conclusive(self, forked: Observation) -> bool:
+        """Whether the result of a fork is that of a fresh process, as far as the runs until now can say."""
+        if not _is_unsettled(forked):
+            return True
+        if forked.outcome is Outcome.RAISED:
+            return self._alike >= _ENOUGH
+        return forked.outcome is Outcome.TIMED_OUT and self._do_hang
+
+    def learn(self, forked: Observation, fresh: Observation) -> None:
+        """Compare a fork that was not conclusive with the fresh run."""
+        if forked.outcome is Outcome.RAISED:
+            is_alike = (fresh.outcome, _name_in(fresh)) == (forked.outcome, _name_in(forked))
+            self._alike = self._alike + 1 if is_alike else -math.inf
+        elif forked.outcome is Outcome.TIMED_OUT:
+            self._do_hang = fresh.outcome is Outcome.TIMED_OUT
+            if not self._do_hang:
+                self.stop("a fork hung, a fresh process did not")
+        elif forked.outcome is not fresh.outcome:
+            self.stop(f"a fork ended otherwise ({forked.detail or forked.outcome}) than a fresh process")
+
+
+@define
+class WarmProber(Around):
+    """Forks the probes that it was told to `expect`, and passes all others to `prober`; it has to be closed.
+
+    `trust` says whether it may. `forked` counts the forks, `checks` those of unchanged environments.
+    """
+
+    prober: Prober
+    lanes: Lanes
+    trust: Trust
     forked: int = field(default=0, init=False)
     checks: int = field(default=0, init=False)
     _files: dict[str, frozenset[str]] = field(factory=dict, init=False)  # that may be exchanged, by lock
     _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
-    _verdicts: dict[str, Verdict] = field(factory=dict, init=False)  # of forks, by the key of a fresh run
     _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
-    _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
-    _alike: float = field(default=0, init=False)  # fresh processes that failed to import like their forks; all did
 
     def expect(self, base: Probe, verdict: Verdict, files: Iterable[str], first: Iterable[Probe] = ()) -> None:
         """Prepare to fork many probes with some `files` of one environment exchanged, those in `first` before others.
 
         `base` is the probe of the unchanged environment, with its lock; its fork must have this verdict.
         """
-        if self.stopped or base.lock is None or base.lock.id in self._files:
+        if self.trust.stopped or base.lock is None or base.lock.id in self._files:
             return
-        self.reporter.report(Started("preparing a process from which the next runs are forked"))
+        self.trust.reporter.report(Started("preparing a process from which the next runs are forked"))
         self._files[base.lock.id] = frozenset(files)
         changed = frozenset[str]().union(*(probe.mixture.files for probe in first if probe.mixture is not None))
         self._opening[base.lock.id] = self.lanes.submit(partial(self._open, base, base.lock, verdict, changed))
@@ -223,25 +274,19 @@ class WarmProber(Around):
         wait(self._opening.values())
         self._opened.close()
 
-    def stop(self, why: str) -> None:
-        """Run everything in fresh processes from now on, for the reason `why`."""
-        if not self.stopped:
-            self.stopped = why
-            self.reporter.report(Note(f"forks don't work here: {why}; each run is a fresh process"))
-
     def prepare(self, probe: Probe) -> Prepared:
         """Return a stored observation, a probe to fork, or what `prober` has prepared."""
         lock = probe.lock
         if lock is None or not self._can_fork(probe, lock):
             prepared = self.prober.prepare(probe)
             if prepared.observation is not None:
-                self._compare(prepared.observation)
+                self.trust.compare(prepared.observation)
             return prepared
         fresh = self.prober.key(probe, lock)
         if (known := self.prober.current(fresh)) is not None:
             return Prepared(probe, known.key, observation=known, cached=True)
         if (known := self.prober.current(fresh + _FORKED)) is not None and not _is_unsettled(known):
-            self._verdicts[fresh] = self.judge(known).verdict
+            self.trust.note(known)
             return Prepared(probe, known.key, observation=known, cached=True, is_warm=True)
         return Prepared(probe, fresh + _FORKED, is_warm=True)
 
@@ -250,13 +295,13 @@ class WarmProber(Around):
         probe, lock = prepared.probe, prepared.probe.lock
         if prepared.observation is not None or not prepared.is_warm or lock is None:
             observation = self.prober.execute(prepared)
-            self._compare(observation)
+            self.trust.compare(observation)
             return observation
         return self._run(self._opening[lock.id].result(), probe, lock, prepared.key)
 
     def _can_fork(self, probe: Probe, lock: Lock) -> bool:
         return (
-            not self.stopped
+            not self.trust.stopped
             and not probe.fresh
             and not probe.attempt
             and probe.mixture is not None
@@ -273,7 +318,7 @@ class WarmProber(Around):
             context = WarmEnvironment.opened(self.prober, base, self._files[lock.id], first)
             warm = self._opened.enter_context(context)
         except CannotFork as why:
-            self.stop(str(why))
+            self.trust.stop(str(why))
             return None
         unchanged = evolve(base, mixture=Mixture(files={}, label="nothing exchanged"))
         prepared = self.prepare(unchanged)
@@ -281,22 +326,21 @@ class WarmProber(Around):
             return None
         observation = prepared.observation or self._run(warm, unchanged, lock, prepared.key)
         self.checks += not prepared.cached
-        judgement = self.judge(observation)
+        judgement = self.trust.judge(observation)
         label = f"forked: the {verdict.value} environment"
-        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
-        if judgement.verdict is not verdict:
-            self._disagree()
-        return None if self.stopped else warm
+        self.trust.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        self.trust.check(judgement, verdict)
+        return None if self.trust.stopped else warm
 
     def _run(self, warm: WarmEnvironment | None, probe: Probe, lock: Lock, key: str) -> Observation:
         """Fork a probe; run it in a fresh process if it can't be forked or if the result is not conclusive."""
-        forked = self._fork(warm, probe, lock, key) if warm is not None and not self.stopped else None
-        if forked is not None and self._is_conclusive(forked):
-            self._verdicts[key.removesuffix(_FORKED)] = self.judge(forked).verdict
+        forked = self._fork(warm, probe, lock, key) if warm is not None and not self.trust.stopped else None
+        if forked is not None and self.trust.is_conclusive(forked):
+            self.trust.note(forked)
             return forked
         fresh = self.prober.execute(self.prober.prepare(probe))
         if forked is not None:
-            self._learn(forked, fresh)
+            self.trust.learn(forked, fresh)
         return fresh
 
     def _fork(self, warm: WarmEnvironment, probe: Probe, lock: Lock, key: str) -> Observation | None:
@@ -304,40 +348,10 @@ class WarmProber(Around):
             with self._turn:
                 forked = warm.run(probe, lock, key)
         except ZygoteFailed as error:
-            self.stop(str(error))
+            self.trust.stop(str(error))
             return None
         self.forked += 1
         return forked
-
-    def _is_conclusive(self, forked: Observation) -> bool:
-        """Whether the result of a fork is that of a fresh process, as far as the runs until now can say."""
-        if not _is_unsettled(forked):
-            return True
-        if forked.outcome is Outcome.RAISED:
-            return self._alike >= _ENOUGH
-        return forked.outcome is Outcome.TIMED_OUT and self._do_hang
-
-    def _learn(self, forked: Observation, fresh: Observation) -> None:
-        """Compare a fork that was not conclusive with the fresh run."""
-        if forked.outcome is Outcome.RAISED:
-            is_alike = (fresh.outcome, _name_in(fresh)) == (forked.outcome, _name_in(forked))
-            self._alike = self._alike + 1 if is_alike else -math.inf
-        elif forked.outcome is Outcome.TIMED_OUT:
-            self._do_hang = fresh.outcome is Outcome.TIMED_OUT
-            if not self._do_hang:
-                self.stop("a fork hung, a fresh process did not")
-        elif forked.outcome is not fresh.outcome:
-            self.stop(f"a fork ended otherwise ({forked.detail or forked.outcome}) than a fresh process")
-
-    def _compare(self, fresh: Observation) -> None:
-        """Compare a fresh run with the fork of the same probe, if there was one."""
-        forked = self._verdicts.pop(fresh.key, None)
-        if forked is not None and self.judge(fresh).verdict is not forked:
-            self._disagree()
-
-    def _disagree(self) -> None:
-        self.was_wrong = True
-        self.stop("a fork and a fresh process disagree")
 
 
 def preloadable(

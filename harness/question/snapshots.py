@@ -41,14 +41,16 @@ _UNPIN = "--unpin takes newer releases, "
 
 
 class NoSolution(UserMistake):
-    """The packages of a day can't be installed; `python` is one of this machine that has wheels of them, or "".
+    """The packages of a day can't be installed; `way_on` is the day, and a Python of this machine with wheels of them.
 
     `is_for_wheels` says that wheels are missing, so that requirements are not the reason.
     """
 
-    def __init__(self, message: str, *, hint: str = "", python: str = "", is_for_wheels: bool = False) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", way_on: tuple[str, str] | None = None, is_for_wheels: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.python = python
+        self.way_on = way_on
         self.is_for_wheels = is_for_wheels
 
 
@@ -238,7 +240,7 @@ class Snapshots:
             hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
             hint = hint or self._hint_on_bounds(resolution.words, lifting.requirements)
             what = f"nothing can be installed as of {end.text}: {_in_one_line(resolution)}"
-            raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
+            raise NoSolution(what, hint=hint, way_on=(end.text, python) if python else None, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return Snapshot(
             end=end,

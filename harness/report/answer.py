@@ -9,7 +9,7 @@ import cattrs
 from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure
-from harness.bisection.both_ends import only_tests
+from harness.bisection.observing import only_tests
 from harness.bisection.sections import rows_of, sections_of
 from harness.bisection.showing import json_of
 from harness.bisection.wording import parts_of, runs_made

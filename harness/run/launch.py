@@ -16,6 +16,8 @@ import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from harness.atomic import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -318,12 +320,7 @@ def physical_memory() -> int:
 
 def keep_log(log: BinaryIO, target: Path) -> None:
     """Compress a log to `target` atomically, of a long one what `bounded` returns."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".log", dir=target.parent) as folder:
-        part = Path(folder, "log")
-        part.write_bytes(gzip.compress(bounded(log), _GZIP_LEVEL, mtime=0))
-        part.chmod(0o600)
-        part.replace(target)
+    write_whole(target, gzip.compress(bounded(log), _GZIP_LEVEL, mtime=0), mode=0o600)
 
 
 def bounded(log: IO[bytes]) -> bytes:

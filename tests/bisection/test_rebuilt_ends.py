@@ -130,6 +130,7 @@ def test_an_environment_runs_as_it_is_and_is_not_changed(asked, old, tmp_path):
     before = content(folder)
     answer = asked(folder).json
     assert culprits(answer) == [("aged", "1.0", "2.0")]
+    assert answer["ends"]["good"]["kind"] == "python"
     assert content(folder) == before
 
 
@@ -170,17 +171,3 @@ def test_what_the_bad_end_needs_built_is_also_built_for_the_days_before(harness,
     refused = here("bisect", "--bad", "2024-03-01", "--no-build", *RUN)
     assert refused.code == 2
     assert "always" in refused.stderr
-
-
-def test_releases_between_two_days_that_have_no_wheel_are_listed(harness, tmp_path):
-    """The good end has a wheel, so nothing was built, and nothing is known of what came next."""
-    house = Wheelhouse(tmp_path / "gap")
-    house.add("aged", "1.0", files={"aged.py": source("1.0")}, uploaded="2022-01-01T12:00:00Z")
-    house.add_sdist("aged", "1.1", files={"aged.py": source("1.1")}, uploaded="2022-06-01T12:00:00Z")
-    house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
-    here = harness.with_environ(**house.environ)
-    write_project(here.folder, suite_of("aged"), requires=["aged"])
-    ended = here("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", *RUN)
-    assert culprits(ended.json) == [("aged", "1.0", "2.0")]
-    assert "1.1 before it not run: no wheel" in ended.json["sentence"]
-    assert ended.json["constraints"] == ["aged<=1.0"]

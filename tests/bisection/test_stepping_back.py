@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from planted_upgrades import TO_THE_RELEASE, source, suite_of, write_project
+from support import PATH
 from wheelhouse import Wheelhouse
 
 from harness.bisection.steps_back import StepsBack
@@ -41,7 +42,8 @@ class FewDays:
         """Make the snapshot of a day."""
         self.asked.append(end.text)
         if end.moment < self.since:
-            raise NoSolution(f"nothing can be installed as of {end.text}", python=self.python)
+            way_on = (end.text, self.python) if self.python else None
+            raise NoSolution(f"nothing can be installed as of {end.text}", way_on=way_on)
         return world_of(end, end.moment)
 
 
@@ -99,7 +101,7 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     house.add("early", "2.0", files={"early.py": broken}, uploaded="2024-02-10T12:00:00Z")
     house.add("aged", "1.0", files={"aged.py": source("1.0")}, tag=tag, uploaded="2022-01-01T12:00:00Z")
     house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-02-20T12:00:00Z")
-    here = harness.with_environ(**house.environ)
+    here = harness.with_environ(PATH=PATH, **house.environ)
     write_project(here.folder, suite_of("aged", "early"), requires=["aged", "early"])
     answer = here("bisect", "--bad", "2024-03-01", *RUN).json
     found = [culprit for failure in answer["failures"] for culprit in failure["culprits"]]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from planted_upgrades import NAMES, TO_THE_RELEASE, freeze, suite_of, write_project
-from uv import find_uv_bin
+from planted_upgrades import TO_THE_RELEASE, freeze, suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
 QUICK = (*RUN, *TO_THE_RELEASE, "--json")
@@ -53,20 +50,3 @@ def test_two_culprits_that_mask_each_other(planted):
     assert culprits(answer) == {"part07": ("1.2", "2.0"), "part09": ("1.1", "1.2")}
     assert answer["constraints_verified"]
     assert answer["probes"] <= 30
-
-
-def test_two_environments(planted, parts_house, tmp_path):
-    write_project(planted.folder, suite_of("part07"))
-    ends, uv = [], find_uv_bin()
-    for end, release in (("--good", "1.0"), ("--bad", "2.1")):
-        folder = tmp_path / f"venv-{end[2:]}"
-        subprocess.run([uv, "venv", "-q", folder], check=True)
-        names = [f"{name}=={release}" for name in NAMES[:10]]
-        python = folder / "bin" / "python"
-        subprocess.run(
-            [uv, "pip", "install", "-q", "--python", python, "--default-index", parts_house.url, *names], check=True
-        )
-        ends += [end, folder]
-    answer = planted("bisect", *ends, *QUICK).json
-    assert culprits(answer) == {"part07": ("1.2", "2.0")}
-    assert answer["ends"]["bad"]["kind"] == "python"

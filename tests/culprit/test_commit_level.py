@@ -131,20 +131,6 @@ def test_untestable_commits_in_a_row_leave_several_suspects(plant: Planted, proj
     assert all(sha[:10] in notes for sha in (first, second, third))
 
 
-def test_a_fix_is_traced_to_its_commit(plant: Planted, tmp_path: Path) -> None:
-    project = new_project(tmp_path / "fixed-clone")
-    project.commit("Begin", {"shop/__init__.py": "from shop.step import run\n", "shop/step.py": BROKEN_STEP})
-    project.git("tag", "v1.0")
-    release(plant, project, "1.0")
-    noise(project, 1)
-    fix = project.commit("Fix the step (#5)", {"shop/step.py": STEP})
-    noise(project, 2)
-    project.git("tag", "v1.1")
-    release(plant, project, "1.1")
-    ends = ("--bad", "1.0", "--good", "1.1", "--find-fix", "--depth", "commit", "--git", str(project.folder))
-    assert levels(plant.answer(*ends))["commit"]["commits"][0]["sha"] == fix
-
-
 def test_a_patch_release_is_searched_from_its_branch_point(plant: Planted, project: GitProject) -> None:
     noise(project, 1)
     project.git("checkout", "--quiet", "-b", "patches")
@@ -159,12 +145,10 @@ def test_a_patch_release_is_searched_from_its_branch_point(plant: Planted, proje
     assert [commit["sha"] for commit in found(plant, project)["commits"]] == [guilty]
 
 
-@pytest.mark.parametrize("git", ["", "auto"])
-def test_a_missing_repository_is_reported(plant: Planted, project: GitProject, git: str) -> None:
+def test_a_missing_repository_is_reported(plant: Planted, project: GitProject) -> None:
     release(plant, project, "1.0")
     project.commit("Rework the step", {"shop/step.py": BROKEN_STEP})
     release(plant, project, "1.1")
-    options = ("--git", git) if git else ()
-    answer = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", *options))
+    answer = levels(plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", "--git", "auto"))
     assert "commit" not in answer
     assert any("no commit is named" in note for finding in answer.values() for note in finding["notes"])

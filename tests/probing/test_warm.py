@@ -13,7 +13,7 @@ from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
 from harness.probing.lanes import Lanes
-from harness.probing.warm import _ENOUGH, WarmEnvironment, WarmProber, is_warm, preloadable
+from harness.probing.warm import _ENOUGH, Trust, WarmEnvironment, WarmProber, is_warm, preloadable
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -37,7 +37,10 @@ def warm(prober, base, files=("brittle.py",), first=(), verdict=Verdict.BAD, jud
     def judged(observation):
         return Judgement(VERDICTS.get(observation.outcome, Verdict.SKIP), "by its outcome")
 
-    with contextlib.closing(lanes), contextlib.closing(WarmProber(prober, lanes, judge or judged, Heard())) as forks:
+    with (
+        contextlib.closing(lanes),
+        contextlib.closing(WarmProber(prober, lanes, Trust(judge or judged, Heard()))) as forks,
+    ):
         forks.expect(base, verdict, files, first)
         yield forks
 
@@ -102,23 +105,23 @@ def test_a_proof_is_never_a_fork(parts, bad):
         assert is_warm(run(forks, mixed(bad, GOOD)))
         assert not is_warm(run(forks, next_attempt(mixed(bad, GOOD))))
         assert not is_warm(run(forks, evolve(mixed(bad, GOOD), fresh=True)))
-        assert not forks.stopped
+        assert not forks.trust.stopped
 
 
 def test_everything_is_fresh_after_a_fork_and_a_fresh_process_disagreed(parts, bad):
     with warm(parts.prober, bad) as forks:
         assert is_warm(run(forks, mixed(bad, RAISES_FORKED)))
-        assert not forks.was_wrong
+        assert not forks.trust.was_wrong
         assert not is_warm(run(forks, evolve(mixed(bad, RAISES_FORKED), fresh=True)))
-        assert forks.was_wrong
+        assert forks.trust.was_wrong
         assert not is_warm(run(forks, mixed(bad, GOOD)))
-        assert len(forks.reporter.notes) == 1
+        assert len(forks.trust.reporter.notes) == 1
 
 
 def test_nothing_is_forked_if_the_unchanged_environment_fails_only_in_fresh_processes(parts, bad):
     with warm(parts.prober, bad, verdict=Verdict.GOOD) as forks:
         assert not is_warm(run(forks, mixed(bad, GOOD)))
-        assert forks.was_wrong
+        assert forks.trust.was_wrong
 
 
 def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
@@ -160,7 +163,7 @@ def test_a_command_is_not_forked(parts, bad):
     command = evolve(bad, repro=evolve(bad.repro, argv=("true",)))
     with warm(parts.prober, command) as forks:
         assert not is_warm(run(forks, evolve(mixed(command, GOOD))))
-        assert "only scripts" in forks.stopped
+        assert "only scripts" in forks.trust.stopped
 
 
 def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
@@ -173,7 +176,7 @@ def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
     probe = evolve(bad, repro=evolve(repro, search_path=(str(folder),)))
     with warm(parts.prober, probe) as forks:
         assert not is_warm(run(forks, mixed(probe, GOOD)))
-        assert "thread" in forks.stopped
+        assert "thread" in forks.trust.stopped
 
 
 def test_no_process_is_left(parts, bad):
@@ -218,7 +221,7 @@ def test_a_fork_that_waits_for_a_lock_held_when_it_was_forked_is_repeated_in_a_f
     probe = imports_first(parts, bad, HANGS, "held.use()")
     with warm(parts.prober, probe) as forks:
         assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
-        assert "hung" in forks.stopped
+        assert "hung" in forks.trust.stopped
         assert not is_warm(run(forks, mixed(probe, GOOD + b"# again")))
     assert list(parts.workspace.scratch.iterdir()) == []
 
@@ -232,7 +235,7 @@ def test_a_fork_that_hangs_before_it_starts_the_script_costs_no_more_than_its_ti
         begun = time.monotonic()
         assert not is_warm(run(forks, mixed(probe, GOOD)))
         assert time.monotonic() - begun < 25
-        assert "hung" in forks.stopped
+        assert "hung" in forks.trust.stopped
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
@@ -244,7 +247,7 @@ def test_forks_that_hang_as_fresh_processes_do_are_not_repeated_again(parts, bad
         assert (first.outcome, second.outcome) == (Outcome.TIMED_OUT, Outcome.TIMED_OUT)
         assert ("forked" in first.machine, "forked" in second.machine) == (False, True)
         assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
-        assert not forks.stopped
+        assert not forks.trust.stopped
 
 
 def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):

@@ -22,7 +22,7 @@ from attrs import field, frozen
 from command_server import CommandServer
 from git_project import GitProject, new_project
 from jsonschema import Draft202012Validator
-from support import Ended, outer_environ
+from support import SHORT_PATH, Ended, outer_environ
 from wheelhouse import Wheel, Wheelhouse
 
 from harness.bisection import showing
@@ -315,10 +315,10 @@ class Stage:
         return sum(1 for _ in self._results.glob("observations/*/*.json"))
 
 
-def stage_of(folder: Path, ground: Ground, shared: Path, *, own_index: bool = False) -> Stage:
-    """Return the stage in an empty folder; all rows share the caches below `shared`."""
+def stage_of(row: Row, folder: Path, ground: Ground, shared: Path) -> Stage:
+    """Return the stage of a row in an empty folder; all rows share the caches below `shared`."""
     folder.mkdir()
-    house = Wheelhouse(folder.with_name("index")) if own_index else ground.house
+    house = Wheelhouse(folder.with_name("index")) if row.packages else ground.house
     environ = {
         **house.environ,
         "UV_CACHE_DIR": str(shared / "uv"),
@@ -327,6 +327,7 @@ def stage_of(folder: Path, ground: Ground, shared: Path, *, own_index: bool = Fa
         "GIT_CONFIG_GLOBAL": os.devnull,
         "NO_COLOR": "1",
         "COLUMNS": "120",
+        **({} if row.pythons else {"PATH": SHORT_PATH}),
     }
     return Stage(folder, ground, environ, house)
 

@@ -80,7 +80,7 @@ def test_scenario(kind: str, row: Row, shared: Path, tmp_path: Path, request: py
     for python in row.pythons:
         _require_python(python)
     table = TABLES[kind]
-    stage = stage_of(tmp_path / "here", Ground.of(table, shared / kind), shared, own_index=bool(row.packages))
+    stage = stage_of(row, tmp_path / "here", Ground.of(table, shared / kind), shared)
     played = [_play(stage, row, {**table.files, **row.files}, golden=row.golden)]
     played += [_play(stage, step, step.files, golden=row.golden) for step in row.steps]
     if row.golden:

@@ -75,7 +75,7 @@ def ends_of(count: int) -> list[tuple[int | None, int | None]]:
 
 
 @pytest.mark.parametrize("find_fix", [False, True])
-@pytest.mark.parametrize(("lanes", "longest"), [(1, 6), (2, 6), (3, 5)])
+@pytest.mark.parametrize(("lanes", "longest"), [(1, 6), (2, 5), (3, 4)])
 def test_every_small_history_gives_a_correct_answer(find_fix, lanes, longest):
     """Every string of good, bad and skip, with and without ends, in both directions."""
     for count in range(1, longest + 1):
@@ -92,7 +92,7 @@ def test_every_small_history_gives_a_correct_answer(find_fix, lanes, longest):
 @pytest.mark.parametrize("find_fix", [False, True])
 def test_one_change_without_skips_is_found_in_the_fewest_runs(find_fix):
     """n positions between the ends take at most ceil(log2(n + 1)) runs besides the two ends."""
-    for count in [*range(2, 36), 65, 66, 67]:
+    for count in [*range(2, 20), 33, 34, 66]:
         older, newer = (0, count - 1)
         good, bad = (newer, older) if find_fix else (older, newer)
         for boundary in range(1, count):
