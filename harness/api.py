@@ -12,14 +12,18 @@ An argument of a wrong type raises a `UserMistake` that names it.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
-from harness.arguments import check_known
+from harness.arguments import check_kind, check_known
 from harness.bisection import ask as asking
 from harness.bisection.showing import ShownAnswer
+from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.question.commands import ChosenProject
 from harness.question.repros import chosen_repro, required_python
@@ -42,13 +46,34 @@ if TYPE_CHECKING:
     from harness.probing.judge import Person
 
 
-def ask(request: Request, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> ShownAnswer:
+def ask(request: Request, *, settings: Settings | None = None, reporter: Reporter | None = None) -> ShownAnswer:
     """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
 
     Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
     `Interrupted` on Ctrl-C.
     """
-    return ShownAnswer.of(reported_answer(request, settings or Settings(), reporter)[0])
+    check_kind("ask()", request, Request, "a Request")
+    with _reporting(reporter) as shown:
+        return ShownAnswer.of(reported_answer(request, _checked(settings), shown)[0])
+
+
+def _checked(settings: Settings | None) -> Settings:
+    check_kind("settings=...", settings, (Settings, type(None)), "a Settings")
+    return settings or Settings()
+
+
+def _reporting(reporter: Reporter | None) -> contextlib.AbstractContextManager[Reporter]:
+    """The reporter of a call: the one that is given, else one that prints progress in a notebook, and nothing else."""
+    if reporter is not None:
+        return contextlib.nullcontext(reporter)
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is None:
+        return contextlib.nullcontext(SILENT)
+    # Imported only here: a script draws nothing.
+    from harness.terminal.console import Console
+    from harness.terminal.live import reporting
+
+    return reporting(Console(file=sys.stdout, force_jupyter=False), quiet=False)
 
 
 def reported_answer(
@@ -73,17 +98,18 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     depth: str | None = None,
     project: str | Path | None = None,
     settings: Settings | None = None,
-    reporter: Reporter = SILENT,
+    reporter: Reporter | None = None,
     **policy: Any,
 ) -> ShownAnswer:
     """Return what broke a repro or a command, with its culprits; the arguments are those of `harness bisect`.
 
     `subject` is the package to look at, None to find it. What runs is a `repro` (a name or a path; default: the repro
     that names the subject) or the command `run` in a copy of its `project`. `good` and `bad` are ends of any kind, by
-    default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`: `find_fix`, `prereleases`,
-    `confirm` (a number of runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
+    default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`, such as `find_fix`,
+    `confirm` and `flaky`. A notebook shows progress without a `reporter`. Raises the same errors as `ask`.
     """
     check_known("bisect()", policy, [part.name for part in fields(Policy)])
+    check_kind("bisect(project=...)", project, (str, Path, type(None)), "a folder")
     chosen = ChosenProject(folder=Path(project) if project is not None else None)
     request = Request(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
     return ask(request, settings=settings, reporter=reporter)
@@ -97,7 +123,7 @@ def history(
     since: str | None = None,
     until: str | None = None,
     settings: Settings | None = None,
-    reporter: Reporter = SILENT,
+    reporter: Reporter | None = None,
     **options: Any,
 ) -> History:
     """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
@@ -108,11 +134,11 @@ def history(
     """
     from harness.bisection.history_scan import HistoryRange
 
-    settings = settings or Settings()
     check_known("history()", options, ["max_gap", "prereleases", "made"])
     wanted = HistoryRange(since, until, options.pop("max_gap", None))
-    result, _ = reported_history(Request(subject, repro, run, policy=Policy(**options)), wanted, settings, reporter)
-    return result
+    request = Request(subject, repro, run, policy=Policy(**options))
+    with _reporting(reporter) as shown:
+        return reported_history(request, wanted, _checked(settings), shown)[0]
 
 
 def reported_history(
@@ -131,24 +157,34 @@ def reported_history(
 
 
 def probe(
-    repro: str, *requirements: str, fresh: bool = False, settings: Settings | None = None, reporter: Reporter = SILENT
+    repro: str,
+    *requirements: str,
+    fresh: bool = False,
+    settings: Settings | None = None,
+    reporter: Reporter | None = None,
 ) -> Probed:
     """Run a repro (a name or a path) once with these requirements, such as "transformers==4.53.0".
 
     With `fresh` it runs even if the store has the answer. Raises the same errors as `bisect`. If the environment can't
     be made or the run fails, that is the `Outcome` of the observation, not an exception.
     """
-    settings = settings or Settings()
+    check_kind("probe()", repro, (str, Path), "a name or a path")
+    settings = _checked(settings)
     settings = evolve(settings, with_=(*settings.with_, *requirements))
-    chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
-    session = local_session(settings, reporter, requires_python=chosen.requires_python)
-    return executed(session, prepared_probe(session, chosen, fresh=fresh))
+    chosen = chosen_repro(os.fspath(repro), None, None, settings.params, settings.timeout)
+    with _reporting(reporter) as shown:
+        session = local_session(settings, shown, requires_python=chosen.requires_python)
+        return executed(session, prepared_probe(session, chosen, fresh=fresh))
 
 
 def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 
     `folder` defaults to that of `Settings`. Among the columns are the key, times in seconds, memory in
-    MiB, and one for each parameter, metric and installed distribution.
+    MiB, and one for each parameter, metric and installed distribution. Raises `UserMistake` if there is no such folder.
     """
-    return Store.opened(Path(folder or Settings().results)).frame()
+    check_kind("results()", folder, (str, Path, type(None)), "a folder")
+    path = Path(folder or Settings().results)
+    if folder is not None and not path.is_dir():
+        raise UserMistake(f"there is no folder of results at {path}", hint="harness bisect and harness probe make one")
+    return Store.opened(path).frame()

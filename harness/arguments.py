@@ -5,18 +5,24 @@ What callers of the Python API pass is checked, so that a wrong value is one sen
 
 from __future__ import annotations
 
+import difflib
 import enum
+import functools
+import inspect
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from attrs.validators import deep_iterable, instance_of, optional
 
 from harness.errors import UserMistake
 
 if TYPE_CHECKING:
     from attrs import Attribute
+
+
+_T = TypeVar("_T")
 
 
 class OptionGroup(enum.Enum):
@@ -83,29 +89,64 @@ def option_field(
 
 
 _TEXT, _NUMBER, _WHOLE = instance_of(str), instance_of((int, float)), instance_of(int)
-_VALIDATORS: dict[str, Callable[[Any, Attribute[Any], Any], Any]] = {
-    "bool": instance_of(bool),
-    "str": _TEXT,
-    "str | None": optional(_TEXT),
-    "int | None": optional(_WHOLE),
-    "float": _NUMBER,
-    "float | None": optional(_NUMBER),
-    "tuple[str, ...]": deep_iterable(_TEXT, instance_of(tuple)),
-    "Path": instance_of(Path),
-    "Path | None": optional(instance_of(Path)),
+# How a value of each type is checked, and what it is called.
+_KINDS: dict[str, tuple[Callable[[Any, Attribute[Any], Any], Any], str]] = {
+    "bool": (instance_of(bool), "True or False"),
+    "str": (_TEXT, "a text"),
+    "str | None": (optional(_TEXT), "a text"),
+    "int | None": (optional(_WHOLE), "a whole number"),
+    "float": (_NUMBER, "a number"),
+    "float | None": (optional(_NUMBER), "a number"),
+    "tuple[str, ...]": (deep_iterable(_TEXT, instance_of(tuple)), "a list of texts"),
+    "Path": (instance_of(Path), "a path"),
+    "Path | None": (optional(instance_of(Path)), "a path"),
 }
 
 
-def with_types(kind: type, fields: list[Attribute[Any]]) -> list[Attribute[Any]]:
+def with_types(kind: type, parts: list[Attribute[Any]]) -> list[Attribute[Any]]:
     """Let plain fields raise `UserMistake` for a value of a wrong type; a `field_transformer` of attrs."""
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
+        validate, words = _KINDS[str(attribute.type)]
         try:
-            _VALIDATORS[str(attribute.type)](instance, attribute, value)
+            validate(instance, attribute, value)
         except TypeError as error:
-            raise UserMistake(f"{kind.__name__}: {error.args[0]}") from error
+            raise UserMistake(f"{kind.__name__}({attribute.name}=...) takes {words}, not {value!r}") from error
 
-    return [part.evolve(validator=check) if str(part.type) in _VALIDATORS else part for part in fields]
+    return [part.evolve(validator=check) if str(part.type) in _KINDS else part for part in parts]
+
+
+def documented(kind: type[_T]) -> type[_T]:
+    """Complete a class of options, whose docstring then lists them, each with its type, its help and its flag.
+
+    Its constructor raises `UserMistake` for an argument that it does not take.
+    """
+    parts, construct = fields(kind), kind.__init__  # type: ignore[arg-type]
+    names, positions = [part.name for part in parts], [part.name for part in parts if not part.kw_only]
+
+    @functools.wraps(construct)
+    def constructed(self: _T, *values: Any, **named: Any) -> None:
+        check_known(f"{kind.__name__}()", named, names)
+        if len(values) > len(positions):
+            raise UserMistake(f"{kind.__name__}() takes {_or(names)} by name")
+        construct(self, *values, **named)
+
+    kind.__init__ = constructed  # type: ignore[assignment, method-assign]
+    lines = [_described(part) for part in parts if "option" in part.metadata]
+    kind.__doc__ = "\n".join([inspect.cleandoc(kind.__doc__ or ""), "", "Attributes:", *lines, ""])
+    return kind
+
+
+def _described(part: Attribute[Any]) -> str:
+    option: Option = part.metadata["option"]
+    choices = f" One of {_or(map(repr, option.choices))}." if option.choices else ""
+    return f"    {part.name} ({part.type}): {option.help}{choices} `{option.flag}`"
+
+
+def check_kind(name: str, value: object, kind: type[Any] | tuple[type[Any], ...], words: str) -> None:
+    """Check the type of an argument, which `words` name. Raises `UserMistake`."""
+    if not isinstance(value, kind):
+        raise UserMistake(f"{name} takes {words}, not {value!r}")
 
 
 def check_between(name: str, value: float | None, low: float, high: float = float("inf")) -> None:
@@ -125,7 +166,9 @@ def check_known(function: str, given: Collection[str], known: Collection[str]) -
     """Check the names of further arguments. Raises `UserMistake`, which names one that the function does not take."""
     for name in given:
         if name not in known:
-            raise UserMistake(f"{function} takes no argument {name!r}", hint=f"it takes {_or(known)}")
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"it takes {_or(known)}"
+            raise UserMistake(f"{function} takes no argument {name!r}", hint=hint)
 
 
 def as_tuple(value: Any) -> Any:

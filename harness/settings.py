@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, fields, frozen
 
-from harness.arguments import OptionGroup, Trait, check_between, check_choice, option_field, with_types
+from harness.arguments import OptionGroup, Trait, check_between, check_choice, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
@@ -70,20 +70,13 @@ def _relative(folder: Path, start: Path) -> Path:
     return Path(os.path.relpath(folder, start))
 
 
+@documented
 @frozen(kw_only=True, field_transformer=with_types)
 class Settings:
     """The settings of one question or command.
 
-    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `made_with` are those of
-    the repro's first step; `as_of` is "era", "none" or an ISO date; `python` a version or a path; `device` "auto",
-    "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
-    `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names
-    of variables for the runs, `timeout` is the time limit of one run in seconds (None: the repro's), `capability`
-    is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv, or "none". `network` lets runs in
-    a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what HARNESS_SANDBOX says. `lanes`
-    is how many probes run at a time; `max_disk` is in bytes; `scheduler` is the address of a
-    Dask scheduler or a command with `{job}`, `results` the folder for runs, answers and reports.
-    Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
+    Requirements are PEP 508 texts, dates are ISO 8601, `timeout` is in seconds and `max_disk` in bytes. Raises
+    `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
     with_: tuple[str, ...] = _question(

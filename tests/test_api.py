@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import SIGNED
@@ -59,11 +60,24 @@ def test_a_notebook_shows_escaped_answers(here):
     assert "<table" in answer._repr_html_()
     assert "<td>Culprit</td><td>brittle 1.6</td>" in answer._repr_html_()
     assert f"<summary>{len(answer.steps)} runs</summary>" in answer._repr_html_()
+    assert str(answer) == answer.sentence
     probed = harness.probe("brittle_step", "brittle==1.6")
     assert "raised" in probed._repr_html_()
+    assert str(probed) == f"bad: {probed.judgement.reason}"
     history = harness.history("brittle", since="1.5", until="1.6")
     assert [window.first_bad for window in history.windows] == ["1.6"]
     assert "1.6" in history._repr_html_()
+
+
+def test_only_a_notebook_shows_progress_by_itself(here, monkeypatch, capsys):
+    harness.probe("brittle_step", "brittle==1.5")
+    ends = {"good": "1.5", "bad": "1.6", "depth": "release", "confirm": 1}
+    harness.bisect("brittle", **ends)
+    assert capsys.readouterr().out == ""
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    harness.bisect("brittle", **{**ends, "good": "1.4"})
+    assert "looking for the release that broke" in capsys.readouterr().out
 
 
 def test_settings_match_the_command_line_options(here):
@@ -121,7 +135,7 @@ def test_the_package_says_that_it_has_types():
     ],
 )
 def test_a_wrong_type_is_named_in_one_sentence(call, name):
-    with pytest.raises(UserMistake, match=f"'{name}' must be "):
+    with pytest.raises(UserMistake, match=rf"^\w+\({name}=\.\.\.\) takes [\w ]+, not "):
         call()
 
 
@@ -135,6 +149,14 @@ def test_a_wrong_type_is_named_in_one_sentence(call, name):
         (lambda: harness.Request(depth="lines"), "depth takes a level, not 'lines'"),
         (lambda: harness.bisect("x", lanes=2), "bisect() takes no argument 'lanes'"),
         (lambda: harness.history("x", gap=2), "history() takes no argument 'gap'"),
+        (lambda: Settings(lane=2), "Settings() takes no argument 'lane'"),
+        (lambda: harness.Policy(flakey=True), "Policy() takes no argument 'flakey'"),
+        (lambda: harness.Request(subjet="x"), "Request() takes no argument 'subjet'"),
+        (lambda: harness.ask("x"), "ask() takes a Request, not 'x'"),
+        (lambda: harness.bisect("x", settings={}), "settings=... takes a Settings, not {}"),
+        (lambda: harness.bisect("x", project=3), "bisect(project=...) takes a folder, not 3"),
+        (lambda: harness.probe(3), "probe() takes a name or a path, not 3"),
+        (lambda: harness.results("/nonexistent"), "there is no folder of results at /nonexistent"),
     ],
 )
 def test_a_wrong_value_is_named_in_one_sentence(call, told):

@@ -271,6 +271,9 @@ class History:
         doubtful |= {row.release for row in outermost if row.state is RowState.BAD and runs[row.release] == 1}
         return doubtful if any(row.state is RowState.GOOD for row in self.rows) else {*doubtful, *self.flaky}
 
+    def __str__(self) -> str:
+        return self.sentence
+
     def _repr_html_(self) -> str:
         rows = [(row.release, row.state.value, row.uploaded, row.reason) for row in self.rows]
         return sentence_and_table(self.sentence, ("release", "state", "uploaded", "reason"), rows)

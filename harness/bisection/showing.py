@@ -28,6 +28,9 @@ class ShownAnswer(Answer):
         """Return the same answer as one that shows itself."""
         return cls(**{part.name: getattr(answer, part.name) for part in fields(Answer)})
 
+    def __str__(self) -> str:
+        return self.sentence
+
     def _repr_html_(self) -> str:
         return html_of(self)
 

@@ -15,10 +15,11 @@ from packaging.version import Version
 from harness.bisection.failures import fails_alike, failures_between, packages_named, some_of_each
 from harness.bisection.observing import Observer, only_tests
 from harness.errors import UserMistake
-from harness.model import Observation, Repro, Verdict
+from harness.model import Observation, Repro, Verdict, name_of
 from harness.model.signature import last_exception
-from harness.model.text import counted, one_line
+from harness.model.text import counted, listed, one_line
 from harness.probing import Judge
+from harness.question.lower_bounds import admits
 from harness.question.request import EndKind, commit_end, day_end, release_end
 from harness.question.revisions import History
 from harness.question.snapshots import NoSolution, Snapshot, Snapshots
@@ -103,7 +104,7 @@ class StepsBack:
     def _back(
         self, of: Callable[[int], tuple[str, Snapshot] | None], first: int, last: int, before: int = 0
     ) -> Iterator[tuple[str, Snapshot]]:
-        """Yield the snapshots of `first`, twice, four times ... as many commits or days back, up to `last`.
+        """Yield the snapshots of `first`, twice, four times ... as many commits, days or releases back, up to `last`.
 
         `before` are known to show the bug. Before the first that has no solution, or that fails with another error,
         also some in the gap.
@@ -143,8 +144,18 @@ class StepsBack:
         except UserMistake as error:
             self.notes = (f"{file.path} of {sha[:10]} can't be installed, so days were tried: {error}",)
             return None
+        if unmet := self._unmet(snapshot):
+            self.notes = (f"{file.path} of {sha[:10]} has other versions than {listed(unmet)}, so days were tried",)
+            return None
         self._reach(snapshot)
         return f"with {end.described}, {counted(number, 'change')} before", snapshot
+
+    def _unmet(self, snapshot: Snapshot) -> list[str]:
+        """Return the requirements that the user typed and that a commit's packages do not meet."""
+        question = self.snapshots.question
+        typed = [text for text in self.snapshots.requirements if text not in question.repro.dependencies]
+        versions = {text: snapshot.lock.version_of(name_of(text)) for text in (*typed, *question.combination.holds)}
+        return [text for text, version in versions.items() if version is not None and not admits(text, version)]
 
     def _reach(self, snapshot: Snapshot) -> None:
         day = snapshot.end.day
@@ -179,15 +190,17 @@ class StepsBack:
             and release.version < Version(Version(newest).public)
             and release.left_out_because(snapshots.interpreter.target) is None
         ]
-        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
-        for position in positions:
-            version = older[-position]
+
+        def of_release(number: int) -> tuple[str, Snapshot] | None:
+            version = older[-number]
             try:
                 snapshot = snapshots.at_release(release_end(version), bad)
             except UserMistake:
-                continue
+                return None
             self.reached = f"{subject} {version}"
-            yield self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
+            return self.reached, evolve(snapshot, end=release_end(self.reached)) if self.package else snapshot
+
+        yield from self._back(of_release, 1, len(older))
         self.stopped = UserMistake(f"{subject} has no older release that can be installed here")
 
 

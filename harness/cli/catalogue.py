@@ -9,6 +9,7 @@ import click
 
 from harness.catalogue.entries import Entry, all_entries, entries_with, lines_of
 from harness.catalogue.matching import Match, exceptions_in, installed_in, matches
+from harness.cli.options import complete_repros
 from harness.errors import UserMistake
 from harness.model.text import one_line
 
@@ -18,7 +19,7 @@ _LONGEST = 16 * 1024 * 1024  # characters of a log, from its end
 
 
 @click.command()
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, shell_complete=complete_repros)
 def repros(words: tuple[str, ...]) -> None:
     """List the known regressions of the catalogue, or those with all WORDS: of a package, a symptom, an error message.
 

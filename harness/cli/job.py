@@ -14,7 +14,7 @@ from attrs import evolve
 from rich.text import Text
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FOLDER, SectionCommand, settings_options
+from harness.cli.options import FOLDER, SectionCommand, repro_argument, settings_options
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
@@ -38,7 +38,7 @@ from harness.terminal.console import Console, print_text
 
 
 @click.command(cls=SectionCommand)
-@click.argument("repro")
+@repro_argument()
 @click.option("--over", multiple=True, metavar="REQ", help="One probe for each of these, such as transformers==4.53.0.")
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."

@@ -35,30 +35,43 @@ Exit codes:
 """
 
 
-# Each command's module in this package, and its line in the list of commands. A module is imported only when its
-# command runs: importing all of them takes seconds, and `harness --help` needs none.
-_COMMANDS = {
-    "new": ("new", "Write a repro from an issue."),
-    "bisect": ("bisect", "Find the release that broke a repro."),
-    "history": ("history", "Show every range of releases in which a repro was broken."),
-    "probe": ("probe", "Run a repro once and say what happened."),
-    "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
-    "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
-    "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
-    "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
-    "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
-    "bundle": ("job", "Pack probes for a machine without network."),
-    "job": ("job", "Run packed probes, on that machine or this one."),
-    "absorb": ("job", "Read the results of a bundle back in."),
-    "pin": ("pin", "Print the newest set of packages with which a command passes."),
-    "shell": ("shell", "Open a shell in either side of an answer."),
-    "repros": ("catalogue", "List and search the known regressions, or show one."),
-    "match": ("catalogue", "Say which known regression a traceback looks like."),
-    "report": ("results", "Write the report of an answer."),
-    "results": ("results", "Show every run in the results, a row each."),
-    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU, sandbox."),
-    "clean": ("housekeeping", "Free disk space."),
+# Each command's module in this package, and its line in the list of commands, below the headings of that list. A module
+# is imported only when its command runs: importing all of them takes seconds, and `harness --help` needs none.
+_GROUPS = {
+    "Find what broke it": {
+        "bisect": ("bisect", "Find the release that broke a repro, or the tests of a project."),
+        "history": ("history", "Show every range of releases in which a repro was broken."),
+        "probe": ("probe", "Run a repro once and say what happened."),
+    },
+    "After the answer": {
+        "report": ("results", "Write the report of an answer."),
+        "pin": ("pin", "Print the newest set of packages with which a command passes."),
+        "shell": ("shell", "Open a shell in either side of an answer."),
+        "results": ("results", "Show every run in the results, a row each."),
+    },
+    "Repros and known regressions": {
+        "match": ("catalogue", "Say which known regression a traceback looks like."),
+        "repros": ("catalogue", "List and search the known regressions, or show one."),
+        "new": ("new", "Write a repro from an issue."),
+        "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
+    },
+    "Every night": {
+        "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
+        "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
+        "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
+        "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
+    },
+    "Machines without network": {
+        "bundle": ("job", "Pack probes for a machine without network."),
+        "job": ("job", "Run packed probes, on that machine or this one."),
+        "absorb": ("job", "Read the results of a bundle back in."),
+    },
+    "This machine": {
+        "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU, sandbox."),
+        "clean": ("housekeeping", "Free disk space."),
+    },
 }
+_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
 
 
 class _Group(click.Group):
@@ -84,8 +97,10 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+        width = max(map(len, _COMMANDS))
+        for heading, commands in _GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         from harness.redact import hide_secrets, known_secrets, write_traceback

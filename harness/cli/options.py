@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import click
+from click.shell_completion import CompletionItem
 
 from harness.arguments import Option, OptionGroup
 from harness.model.text import parse_size
@@ -145,9 +146,44 @@ def grouped(
     return decorate
 
 
+def complete_repros(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a repro or of a script in the working directory; else a path."""
+    from harness.question.repros import list_repros
+
+    names = {repro.name: repro.summary for repro in list_repros()}
+    names |= {path.name: "" for path in sorted(Path().glob("*.py"))}
+    items = [CompletionItem(name, help=line) for name, line in names.items() if name.startswith(incomplete)]
+    return items or [CompletionItem(incomplete, type="file")]
+
+
+def complete_subjects(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a package that a repro names."""
+    from harness.question.repros import list_repros
+
+    names = sorted({subject for repro in list_repros() for subject in repro.subjects})
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def complete_answers(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the ID of an answer in the results, the newest first."""
+    from harness.report.archive import Archive
+    from harness.store import Store
+
+    folder = ctx.params.get("results") or Settings().results
+    stored = Archive(Store.opened(folder)).all() if Path(folder).is_dir() else ()
+    return [
+        CompletionItem(row.id, help=row.answer.sentence) for row in reversed(stored) if row.id.startswith(incomplete)
+    ]
+
+
+def repro_argument(*, required: bool = True) -> Decorator:
+    """Add the argument REPRO."""
+    return click.argument("repro", required=required, shell_complete=complete_repros)
+
+
 def subject_argument(*, required: bool = True) -> Decorator:
     """Add the argument SUBJECT."""
-    return click.argument("subject", required=required)
+    return click.argument("subject", required=required, shell_complete=complete_subjects)
 
 
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,6 +192,7 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "Question",
         "--repro",
         metavar="NAME|PATH",
+        shell_complete=complete_repros,
         help="Repro to run [default: the one that names the subject].",
     )
     run = option(

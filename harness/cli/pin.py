@@ -12,7 +12,7 @@ from attrs import frozen
 from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
-from harness.cli.options import output_option, settings_options
+from harness.cli.options import output_option, repro_argument, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
@@ -48,7 +48,7 @@ class Pinned:
 
 
 @click.command()
-@click.argument("repro", required=False)
+@repro_argument(required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--good", metavar="DAY", help="A day on which it worked [default: steps back].")
 @click.option("--bad", metavar="DAY", help="A day on which it fails [default: today].")

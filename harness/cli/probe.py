@@ -11,7 +11,7 @@ import click
 from attrs import evolve
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FOLDER, SectionCommand, json_option, settings_options
+from harness.cli.options import FOLDER, SectionCommand, json_option, repro_argument, settings_options
 from harness.environment import CannotBuild
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
@@ -29,7 +29,7 @@ from harness.terminal.live import WarningsOnly
 
 
 @click.command(cls=SectionCommand)
-@click.argument("repro", required=False)
+@repro_argument(required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.bisection.wording import parts_of
-from harness.cli.options import output_option, settings_options
+from harness.cli.options import complete_answers, output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.report.answer import page_of, repositories_of
@@ -50,7 +50,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 
 
 @click.command()
-@click.argument("id", required=False)
+@click.argument("id", required=False, shell_complete=complete_answers)
 @click.option(
     "--format",
     "style",

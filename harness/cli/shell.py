@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 from attrs import evolve, frozen
 
-from harness.cli.options import settings_options
+from harness.cli.options import complete_answers, settings_options
 from harness.environment import Builder, CannotBuild, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
@@ -51,7 +51,13 @@ class Entered:
 
 @click.command(cls=_Command, options_metavar="[OPTIONS] [-- COMMAND]")
 @click.argument("side", type=click.Choice(["good", "bad"]), default="bad")
-@click.option("--answer", "id", metavar="ID", help="The answer whose ID begins so [default: the newest].")
+@click.option(
+    "--answer",
+    "id",
+    metavar="ID",
+    shell_complete=complete_answers,
+    help="The answer whose ID begins so [default: the newest].",
+)
 @click.option("--package", metavar="NAME", help="The culprit whose side it is [default: the first].")
 @settings_options()
 def shell(side: str, id: str | None, package: str | None, settings: Settings) -> None:  # noqa: A002

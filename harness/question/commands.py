@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.arguments import OptionGroup, Trait, as_path, option_field, with_types
+from harness.arguments import OptionGroup, Trait, as_path, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -127,11 +127,12 @@ def read_with_option(given: Sequence[str], projects: Projects) -> WithOption:
 _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIPT,))
 
 
+@documented
 @frozen(field_transformer=with_types)
 class ChosenProject:
     """The project that the options choose: its folder, and the extras and dependency groups to install.
 
-    `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
+    `good_day` (ISO 8601) is a day on which it worked, for a folder
     without a git history.
     """
 

@@ -92,13 +92,14 @@ def newer_bounds(requirements: Sequence[str], own: Collection[str], end: End, lo
     lifted: dict[str, str] = {}
     for text in filter(own.__contains__, requirements):
         version, bare = lock.version_of(name_of(text)), without_lower_bound(text)
-        if version is not None and not _admits(text, version) and _admits(bare, version):
+        if version is not None and not admits(text, version) and admits(bare, version):
             lifted[text] = bare
     left = tuple(lifted.get(text, text) for text in requirements)
     return Lifting(left, lifted, _not_kept(tuple(lifted), "newer than its packages", end))
 
 
-def _admits(text: str, version: str) -> bool:
+def admits(text: str, version: str) -> bool:
+    """Whether a requirement admits a version, also a pre-release."""
     return Requirement(text).specifier.contains(version, prereleases=True)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from attrs import field, fields, frozen
 
-from harness.arguments import Option, OptionGroup, Trait, check_between, option_field, with_types
+from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Lock, normalized_name, parsed_version
 from harness.model.culprit import Commit, Level
@@ -128,9 +128,9 @@ def day_end(moment: datetime) -> End:
 
 def commit_end(file: TrackedFile, commit: Commit) -> End:
     """Return the end for a file in a commit that the harness chose itself."""
-    path = file.repository.folder / file.path
-    here = Path.cwd()
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    folder, here = file.repository.folder, Path.cwd()
+    path = folder / file.path
+    shown = os.path.relpath(path, here) if here.is_relative_to(folder) else path
     made = file.repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     return End(EndKind.LOCK, f"{shown}@{commit.short}", made, path, commit=commit)
 
@@ -209,18 +209,12 @@ def _moment(text: str, now: datetime) -> datetime | None:
         return None
 
 
+@documented
 @frozen(field_transformer=with_types)
 class Policy:
     """How a question is searched, whatever its ends are.
 
-    `find_fix` looks for what fixed it: the good end is the newer one. `prereleases` tries pre-releases too. `confirm`
-    is how often both sides of the change are run again (None: until the answer is certain enough). `flaky` says that
-    one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
-    `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
-    search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds (None: two minutes, more for slow runs). `ask` lets a
-    person judge each run. `made` searches the releases that write what the repro reads. Raises `UserMistake` for a
-    wrong value.
+    `confidence` is a probability, and `time_s` is in seconds. Raises `UserMistake` for a wrong value.
     """
 
     find_fix: bool = _search(False, "--find-fix", "Find the release that fixed it: good is newer than bad.")
@@ -310,6 +304,7 @@ def _read_level(level: Level | str | None) -> Level | None:
         raise UserMistake(f"depth takes a level, not {level!r}", hint=f"the levels are {known}") from error
 
 
+@documented
 @frozen(field_transformer=with_types)
 class Request:
     """What broke it? What was typed after `harness bisect`, with the values of its options.

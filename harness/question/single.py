@@ -42,12 +42,18 @@ class Probed:
     observation: Observation
     judgement: Judgement | None
 
+    def __str__(self) -> str:
+        return f"{self.judgement.verdict.word}: {self.judgement.reason}" if self.judgement else self._outcome
+
+    @property
+    def _outcome(self) -> str:
+        run = self.observation
+        return f"{run.outcome.value}: {run.detail}" if run.detail else run.outcome.value
+
     def _repr_html_(self) -> str:
         run = self.observation
-        outcome = f"{run.outcome.value}: {run.detail}" if run.detail else run.outcome.value
-        sentence = f"{self.judgement.verdict.word}: {self.judgement.reason}" if self.judgement else outcome
-        rows = [("repro", run.repro), ("outcome", outcome), ("device", run.device.value), *run.metrics.items()]
-        return sentence_and_table(sentence, ("", ""), [*rows, ("seconds", f"{run.duration_s:.1f}")])
+        rows = [("repro", run.repro), ("outcome", self._outcome), ("device", run.device.value), *run.metrics.items()]
+        return sentence_and_table(str(self), ("", ""), [*rows, ("seconds", f"{run.duration_s:.1f}")])
 
     @property
     def exit_code_for_git(self) -> int:

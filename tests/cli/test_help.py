@@ -77,3 +77,22 @@ def test_a_shell_completes_commands_options_and_values(harness):
     assert completed(harness, "bis") == ["bisect"]
     assert completed(harness, "bisect", "--find") == ["--find-fix"]
     assert completed(harness, "bisect", "x", "--device", "cu") == ["cuda"]
+
+
+def test_a_shell_completes_repros_subjects_and_answers(harness, write_repro):
+    write_repro("brittle")
+    (harness.folder / "brittle_script.py").write_text("")
+    assert completed(harness, "probe", "brittle") == ["brittle_step", "brittle_script.py"]
+    assert completed(harness, "bisect", "--repro", "brittle_st") == ["brittle_step"]
+    assert completed(harness, "bisect", "britt") == ["brittle"]
+    assert completed(harness, "report", "") == []
+    harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--depth", "release", "--confirm", "0")
+    (answer,) = completed(harness, "report", "")
+    assert completed(harness, "shell", "--answer", answer[:4]) == [answer]
+
+
+def test_the_list_of_commands_is_in_groups_that_begin_with_bisect():
+    lines = CliRunner().invoke(cli, ["--help"]).output.splitlines()
+    first = lines.index("Find what broke it:")
+    assert lines[first + 1].split()[0] == "bisect"
+    assert all(line.split()[0] in cli.list_commands(None) for line in lines[first + 1 : lines.index("", first)])
