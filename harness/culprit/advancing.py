@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from attrs import define, evolve, frozen
 
+from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
 from harness.culprit.edits import Unit, exchanged_in_words
-from harness.culprit.line_search import COMPILED, LineSearch, reverted_in_words
 from harness.culprit.proofs import Claim
-from harness.culprit.subsets import Candidate, Choices, Lacking, Reduced
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.model import Observation, Verdict
 from harness.model.culprit import Proof
 
@@ -42,7 +42,7 @@ class Advanced:
         return self.needs if self.proof.holds else frozenset()
 
 
-def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
+def advanced(search: CodeSearch, core: Candidate, units: Candidate) -> Advanced:
     """Prove that the culprit (`core`) makes the difference in the older environment.
 
     It is advanced with what it can't run without, then with all that its ties require; `units` is the whole set that
@@ -56,7 +56,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
 class _Advancing:
     """The search for a proof of `core` in the older environment, and what it has shown until now."""
 
-    search: LineSearch
+    search: CodeSearch
     core: Candidate
     runs: int = 0
     ran_alone: bool = False
@@ -167,13 +167,13 @@ def counted_besides(proof: Proof, besides: Candidate) -> Proof:
     )
 
 
-def advance(search: LineSearch, core: Candidate) -> Claim:
+def advance(search: CodeSearch, core: Candidate) -> Claim:
     """The claim that the culprit makes the difference in the older environment, with what its ties require."""
     new = search.consistency.advanced(core)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
-def advanced_alone(search: LineSearch, core: Candidate, units: Candidate) -> Advanced | None:
+def advanced_alone(search: CodeSearch, core: Candidate, units: Candidate) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
     Returns None if it does not, or if its ties require more of the found units.
@@ -187,18 +187,18 @@ def advanced_alone(search: LineSearch, core: Candidate, units: Candidate) -> Adv
     return shown if shown is not None and shown.instead is None else None
 
 
-def _may_be_it(search: LineSearch, unit: Unit) -> bool:
+def _may_be_it(search: CodeSearch, unit: Unit) -> bool:
     """Whether a unit may be the culprit itself: no comment, and no import that no evidence points to."""
     return unit in search.suspects or not search.edits.is_region(unit)
 
 
-def run_whole(search: LineSearch, units: Candidate) -> Observation | None:
+def run_whole(search: CodeSearch, units: Candidate) -> Observation | None:
     """The run with these units reverted; None if it does not remove the difference."""
     proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
     return proof.observation if proof.holds else None
 
 
-def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
+def belongs(search: CodeSearch, core: Candidate, forth: Advanced) -> bool:
     """Whether the other files that the culprit needs are part of the culprit.
 
     They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
@@ -213,7 +213,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
     return bool(others) and (forth.ran_alone or new)
 
 
-def _needed(search: LineSearch, core: Candidate, among: Candidate, *, alone: bool) -> Reduced:
+def _needed(search: CodeSearch, core: Candidate, among: Candidate, *, alone: bool) -> Reduced:
     """Search, in few runs, for the other units that must be advanced for the culprit to make the difference.
 
     With `alone`, without what their ties require: that was too much.
@@ -221,10 +221,10 @@ def _needed(search: LineSearch, core: Candidate, among: Candidate, *, alone: boo
     choices = _choices_of_needs(search, core, among, alone=alone)
     if not choices.weights:
         return Reduced(frozenset())
-    return Lacking(search.trials, search.sides.after.verdict, choices, until=search.trials.until).run()
+    return Fewest(search.trials, search.sides.after.verdict, choices, until=search.trials.until, together=True).run()
 
 
-def _choices_of_needs(search: LineSearch, core: Candidate, others: Candidate, *, alone: bool) -> Choices:
+def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *, alone: bool) -> Choices:
     """The other units that may have to be advanced with a culprit."""
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     with_core = search.consistency.advanced_alone if alone else search.consistency.advanced
@@ -250,7 +250,7 @@ def _choices_of_needs(search: LineSearch, core: Candidate, others: Candidate, *,
     )
 
 
-def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
+def _usefulness(search: CodeSearch, core: Candidate, unit: Unit) -> float:
     """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
     edits = search.edits
     weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
@@ -266,6 +266,6 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     return weight
 
 
-def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:
+def _sentence_forth(search: CodeSearch, core: Candidate, besides: Candidate) -> str:
     what = f"{search.names(core)} and, as it needs it, {search.names(besides)}" if besides else search.names(core)
     return exchanged_in_words(search.exchange.package.packages, what, newer_base=False)

@@ -88,11 +88,12 @@ def _definitions(tree: ast.AST, prefix: str = "") -> dict[str, _Definition]:
 def _whole(
     having: dict[str, _Definition], lacking: dict[str, _Definition], lines: tuple[int, int], module: str, what: str
 ) -> Iterator[str]:
-    """The outermost definitions that only one text has, if all their lines are within these."""
+    """The outermost definitions in no function that only one text has, if all their lines are within these."""
     for name, definition in having.items():
         owner, _, last = name.rpartition(".")
         is_within = lines[0] < definition.lineno and (definition.end_lineno or definition.lineno) <= lines[1]
-        if is_within and name not in lacking and (not owner or owner in lacking):
+        is_outermost = not owner or (owner in lacking and isinstance(lacking[owner], ast.ClassDef))
+        if is_within and name not in lacking and is_outermost:
             yield f"`{last}` {what} `{f'{module}.{owner}' if owner else module}`"
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from harness.culprit.code_search import COMPILED, CodeSearch, file_units
 from harness.culprit.edits import exchanged_in_words
-from harness.culprit.line_search import COMPILED, LineSearch, file_units
 from harness.model.culprit import Finding, Level
 from harness.model.text import counted, listed
 
 _MOST_NAMED = 5
 
 
-def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
+def compiled_cause(search: CodeSearch) -> tuple[Finding | None, bool]:
     """The finding that the compiled files make the difference; None if there are none, or if no run shows it.
 
     Also returns whether all other files of the older release run with the compiled files of the newer one.
@@ -60,7 +60,7 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
     return finding, True
 
 
-def removed_from_compiled(search: LineSearch) -> Finding | None:
+def removed_from_compiled(search: CodeSearch) -> Finding | None:
     """The finding that a name which only a stub declares was removed from compiled code; None if there is none.
 
     Nothing smaller can be tried: compiled code can't be put back in parts.
@@ -84,7 +84,7 @@ def few(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])} and {rest} more" if rest > 0 else listed(names)
 
 
-def compiled_that_ran(search: LineSearch) -> tuple[str, ...]:
+def compiled_that_ran(search: CodeSearch) -> tuple[str, ...]:
     """The compiled files that differ and that a side loaded, or all that differ if none is known to be loaded.
 
     Libraries that a wheel brings along (`numpy.libs/`) come last.

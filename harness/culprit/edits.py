@@ -6,6 +6,7 @@ is new, removed, compiled or data. A rename is an edit of its own, apart from th
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
@@ -31,7 +32,7 @@ UNCHANGED: Unit = ""  # all lines that are equal on both sides
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-@frozen
+@frozen(slots=False)
 class Edits:
     """All edits between two sides; an edit is also called a unit.
 
@@ -76,7 +77,7 @@ class Edits:
                 wholes[unit] = paths
         return cls(before, after, differences, homes, wholes)
 
-    @property
+    @functools.cached_property
     def all(self) -> frozenset[Unit]:
         """Every unit."""
         regions = (
@@ -91,11 +92,6 @@ class Edits:
     def path_of(self, unit: Unit) -> str:
         """The file of a region; the name of any other unit."""
         return unit if unit in self.wholes else unit.rpartition("#")[0]
-
-    def numbers(self, units: Iterable[Unit], path: str) -> frozenset[int]:
-        """The numbers of the regions of one file among these units."""
-        split = (unit.rpartition("#") for unit in units if unit not in self.wholes)
-        return frozenset(int(number) for name, _, number in split if name == path)
 
     def block(self, unit: Unit) -> tuple[int, int, int, int]:
         """The lines of a region as (a, b, c, d): [a, b) before and [c, d) after, counted from 0."""

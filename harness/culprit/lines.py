@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -24,12 +23,10 @@ from harness.culprit.advancing import (
 )
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, parts_of, used_units
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
-from harness.culprit.edits import Unit
-from harness.culprit.line_search import (
+from harness.culprit.code_search import (
     COMPILED,
     REST,
-    LineSearch,
+    CodeSearch,
     fewest,
     file_units,
     files_of,
@@ -39,6 +36,8 @@ from harness.culprit.line_search import (
     warmed,
     watched,
 )
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
+from harness.culprit.edits import Unit
 from harness.culprit.proofs import Trials
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
@@ -48,9 +47,6 @@ from harness.model import Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.question.parsing import duration_in_words
-
-if TYPE_CHECKING:
-    pass
 
 _FEW = 3
 
@@ -78,7 +74,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
         f"(at most {duration_in_words(seconds)})",
     )
-    compiled, is_mixable = compiled_cause(LineSearch.uncut(trials, sides, exchange, used))
+    compiled, is_mixable = compiled_cause(CodeSearch.uncut(trials, sides, exchange, used))
     if compiled is not None:
         return (compiled,)
     try:
@@ -86,10 +82,22 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         if not is_mixable and (removed := removed_from_compiled(search)) is not None:
             return (removed,)
         with warmed(search) as search:
-            return _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
+            result = _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
+            if _is_only_hidden(search, result[-1]):
+                search = evolve(search, trials=evolve(search.trials, judge=search.trials.judge.strictly()))
+                result = _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
+            return result
     except OutOfTime:
         note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
+
+
+def _is_only_hidden(search: CodeSearch, finding: Finding) -> bool:
+    """Whether a culprit is shown one way only, by a run that passed without what all passing releases print."""
+    strict = search.trials.judge.strictly()
+    shown = [proof for proof in finding.proofs if proof.holds and proof.observation is not None]
+    is_like = all(strict(proof.observation).verdict is proof.verdict for proof in shown if proof.observation)
+    return finding.level is not Level.PACKAGE and len(shown) == 1 and not is_like
 
 
 _LIKELIEST = 2  # files that are named where the time ran out
@@ -103,7 +111,7 @@ def _limit(trials: Trials, sides: Sides) -> float:
     return limit if limit is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
 
 
-def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
+def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
     if REST in reduced.units and not search.is_over:
@@ -134,7 +142,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
 
 
-def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
+def _both_ways(search: CodeSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
     """The found regions that matter, their lines if narrowed further, and the proof in the older environment."""
     core, fine = _core(search, reduced.units), None
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)) and not search.is_late:
@@ -148,14 +156,14 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
     return core, fine, advanced(search, core, reduced.units)
 
 
-def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
+def _is_needless(search: CodeSearch, units: Candidate, part: Candidate) -> bool:
     """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
     if not part.isdisjoint(search.consistency.advanced(units)):
         return True
     return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
-def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
+def _instead(search: CodeSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
     """Search among the edits that the found lines need, because these make the difference without the found lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
@@ -169,7 +177,7 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
 
 
-def _file_finding(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+def _file_finding(search: CodeSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
@@ -189,7 +197,7 @@ def _file_finding(search: LineSearch, reduced: Reduced, core: Candidate, forth: 
     )
 
 
-def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Candidate, Refined | None]:
+def _narrowed(search: CodeSearch, units: Candidate, core: Candidate) -> tuple[Candidate, Refined | None]:
     """The regions that matter, and the lines in them that make the difference, None if they can't be narrowed.
 
     That some regions are only needed by others is a guess from names until a run proves it. So the lines of all regions
@@ -213,7 +221,7 @@ def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Ca
     return owners or core, fine
 
 
-def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
+def _overlap(search: CodeSearch, unit: Unit, region: Region) -> bool:
     """Whether a unit and a region share lines on the newer side."""
     _, _, c, d = search.edits.block(unit)
     first, last = region.after
@@ -221,7 +229,7 @@ def _overlap(search: LineSearch, unit: Unit, region: Region) -> bool:
 
 
 def _region_finding(
-    search: LineSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
+    search: CodeSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
 ) -> Finding:
     """The finding on the regions in those files, narrowed to the lines that matter."""
     back, *_ = files.proofs
@@ -237,17 +245,17 @@ def _region_finding(
         unresolved=0,
         needs=search.edits.regions(forth.named_needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
-        causes=causes_of(search.edits, core, message_of(search.sides)),
+        causes=causes_of(*(search.edits, core) if fine is None else (fine.edits, fine.units), message_of(search.sides)),
     )
 
 
-def _unread(search: LineSearch, reduced: Reduced) -> frozenset[Unit]:
+def _unread(search: CodeSearch, reduced: Reduced) -> frozenset[Unit]:
     """The Python files of a result that both sides have and that were not cut into regions."""
     before, after = search.edits.before.digests, search.edits.after.digests
     return frozenset(unit for unit in reduced.units if unit.endswith(".py") and unit in before and unit in after)
 
 
-def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
+def _into(search: CodeSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tuple[CodeSearch, Reduced]:
     """Continue the search with the regions of some whole files of its result, or with each of the unused files."""
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
@@ -258,7 +266,7 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     return cut, result
 
 
-def _core(search: LineSearch, units: Candidate) -> Candidate:
+def _core(search: CodeSearch, units: Candidate) -> Candidate:
     """The units of a set that no other one of them needs; units that need each other are kept."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
     core = {
@@ -269,14 +277,14 @@ def _core(search: LineSearch, units: Candidate) -> Candidate:
     return frozenset(core) or units
 
 
-def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
+def _notes(search: CodeSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
     notes = evolve(reduced, unproven=named).notes
     return notes if reduced.is_minimal else (*notes, *_open(search, reduced))
 
 
-def _unknown(search: LineSearch, reduced: Reduced) -> str:
+def _unknown(search: CodeSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     note = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
     if COMPILED in search.all:
@@ -284,7 +292,7 @@ def _unknown(search: LineSearch, reduced: Reduced) -> str:
     return note
 
 
-def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
+def _open(search: CodeSearch, reduced: Reduced) -> tuple[str, ...]:
     """A note on what is open, and on what to do, if the time ran out."""
     if not search.is_over:
         return ()

@@ -39,22 +39,27 @@ _METHOD = '''class {0}:
     def {1}(self, *args, **kwargs):
         """A stand-in for a removed method."""
 '''
+# The package itself may need the name to run at all, so only other code misses it.
 _WITHOUT = """
-
-globals().pop("{name}", None)
 
 import sys as _sys
 
 
+def _refuse_others(name):
+    caller = _sys._getframe(2).f_globals.get("__name__") or ""
+    if name == "{name}" and caller.partition(".")[0] != __name__.partition(".")[0]:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+
+
 class _Without(type(_sys.modules[__name__])):
     def __getattribute__(self, name):
-        if name == "{name}":
-            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        _refuse_others(name)
         return super().__getattribute__(name)
 
     def __getattr__(self, name):
+        _refuse_others(name)
         found = getattr(super(), "__getattr__", None)
-        if name == "{name}" or found is None:
+        if found is None:
             raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
         return found(name)
 
@@ -95,16 +100,14 @@ def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | 
         except OSError:  # the environment was removed in the meantime
             return None
         for evidence in remarks:  # a class may have namesakes
-            name = _split(evidence, exchange.before) if evidence.kind in _GONE else None
-            finding = _proved(trials, sides, exchange, change, name, evidence) if name is not None else None
+            name = _split(evidence, exchange) if evidence.kind in _GONE else None
+            finding = _proved(trials, sides, exchange, change, name) if name is not None else None
             if finding is not None:
                 return finding
     return None
 
 
-def _proved(
-    trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name, evidence: Evidence
-) -> Finding | None:
+def _proved(trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name) -> Finding | None:
     older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
     proofs: list[Proof] = []
     notes: list[str] = []
@@ -122,9 +125,7 @@ def _proved(
             break
     if notes:  # the next failure has a cause of its own
         package = exchange.package
-        return evolve(
-            package, causes=(_sentence(evidence, name),), notes=(*package.notes, *notes), runs=package.runs + runs
-        )
+        return evolve(package, causes=(_sentence(name),), notes=(*package.notes, *notes), runs=package.runs + runs)
     if not proofs:
         return None
     if (gone := _taken_out(name, exchange)) is not None:
@@ -136,33 +137,31 @@ def _proved(
         Level.FILE,
         (change,),
         files=(name.defined,),
-        causes=(_sentence(evidence, name),),
+        causes=(_sentence(name),),
         proofs=tuple(proofs),
         candidates=len(exchange.units),
         runs=runs,
     )
 
 
-def _sentence(evidence: Evidence, name: _Name) -> str:
-    if evidence.kind == "removed-module":
+def _sentence(name: _Name) -> str:
+    if not name.parts:
         return f"the module `{name.dotted}` was removed"
     owner = ".".join((name.module, *name.parts[:-1]))
     return f"`{name.parts[-1]}` was removed from `{owner}`"
 
 
-def _split(evidence: Evidence, files: PackageFiles) -> _Name | None:
+def _split(evidence: Evidence, exchange: Exchange) -> _Name | None:
     """Find the module of a removed name in the older release; None without one."""
     parts = evidence.name.split(".")
-    if evidence.kind == "removed-module":
-        return (
-            _Name(evidence.name, evidence.name, evidence.file, evidence.file, ())
-            if evidence.file in files.digests
-            else None
-        )
+    path, files = "/".join(parts), exchange.before.digests
+    for file in (f"{path}.py", f"{path}/__init__.py"):
+        if file in files and file not in exchange.after.digests:  # `from package import module`
+            return _Name(evidence.name, evidence.name, file, file, ())
     for count in range(len(parts) - 1, 0, -1):
         path = "/".join(parts[:count])
         for file in (f"{path}.py", f"{path}/__init__.py"):
-            if file in files.digests and evidence.file in files.digests:
+            if file in files and evidence.file in files:
                 return _Name(evidence.name, ".".join(parts[:count]), file, evidence.file, tuple(parts[count:]))
     return None
 

@@ -12,7 +12,7 @@ import functools
 import keyword
 import re
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
@@ -20,7 +20,7 @@ from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versi
 from harness.culprit.proofs import Trials
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.subsets import Candidate, Choices, Fewest
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 from harness.probing import Probe
@@ -32,11 +32,17 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
 
 @frozen
 class Refined:
-    """The regions that make the difference, the proof, and the number of runs."""
+    """The lines that make the difference as units of edits of their own, the proof, and the number of runs."""
 
-    regions: tuple[Region, ...]
+    edits: Edits
+    units: Candidate
     proof: Proof
     runs: int
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions of the lines."""
+        return self.edits.regions(self.units)
 
 
 def refined(
@@ -55,58 +61,36 @@ def refined(
     `base`, whose verdict then should be `expected`. Returns None if the lines are not fewer, or not sufficient.
     """
     texts = {path: difference for path in _paths(edits, core) if (difference := _laid_over(edits, core | along, path))}
-    units = {f"{path}#{number}": 1.0 for path, difference in texts.items() for number in range(len(difference.blocks))}
+    laid = evolve(edits, differences=texts, homes={}, wholes={})
     lines = sum(d - c for difference in texts.values() for _, _, c, d in difference.blocks)
     whole = sum(d - c for unit in core for _, _, c, d in (edits.block(unit),))
     is_elsewhere = not set(texts) <= {edits.path_of(unit) for unit in core}
-    if not units or (lines >= whole and not is_elsewhere and len(units) <= len(core)):
+    if not laid.all or (lines >= whole and not is_elsewhere and len(laid.all) <= len(core)):
         return None
 
-    def mixture(chosen: Collection[Unit]) -> Mixture:
-        regions = _regions(texts, chosen)
-        files: dict[str, bytes | None] = {
-            path: difference.mixed(numbers).encode()
-            for path, difference in texts.items()
-            if (numbers := {int(unit.rpartition("#")[2]) for unit in chosen if unit.rpartition("#")[0] == path})
-        }
-        return Mixture(
-            files, f"{places(regions, newer=False)} as in {versions(packages, newer=False)}, with the newer names"
-        )
+    def probe_of(units: Candidate) -> Probe:
+        label = f"{places(laid.regions(units), newer=False)} as in {versions(packages, newer=False)}"
+        files = laid.files(units, newer_base=True)
+        return trials.mixed(base, Mixture(files, f"{label}, with the newer names"))
 
-    everything = frozenset(units)
-    sentence = _sentence(packages, _regions(texts, everything))
-    proof = trials.proof(sentence, trials.mixed(base, mixture(everything)), expected)
+    def sentence(units: Candidate) -> str:
+        return exchanged_in_words(packages, places(laid.regions(units), newer=False), newer_base=True)
+
+    proof = trials.proof(sentence(laid.all), probe_of(laid.all), expected)
     if not proof.holds:
         return None
-    if len(units) == 1:
-        return Refined(_regions(texts, everything), proof, 1)
-    reduced = _fewest(trials, texts, units, lambda chosen: trials.mixed(base, mixture(chosen)), expected)
-    regions = _regions(texts, reduced.units)
-    if reduced.shown is not None:
-        alone = trials.mixed(base, mixture(reduced.units))
-        proof = trials.proof_by(reduced.shown, _sentence(packages, regions), alone, expected)
-    return Refined(regions, proof, 1 + reduced.runs)
-
-
-def _fewest(
-    trials: Trials,
-    texts: dict[str, FileDifference],
-    units: dict[Unit, float],
-    probe_of: Callable[[Candidate], Probe],
-    expected: Verdict,
-) -> Reduced:
-    """Find the fewest of these lines whose reversal removes the difference."""
+    if len(laid.all) == 1:
+        return Refined(laid, laid.all, proof, 1)
     choices = Choices(
-        units,
+        dict.fromkeys(sorted(laid.all), 1.0),
         probe_of,
-        lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
-        parts=[frozenset({unit}) for unit in units],
+        lambda units: f"reverted: {places(laid.regions(units))}",
+        parts=[frozenset({unit}) for unit in sorted(laid.all)],
     )
-    return Fewest(trials, expected, choices, until=trials.until).run()
-
-
-def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
-    return exchanged_in_words(packages, places(regions, newer=False), newer_base=True)
+    reduced = Fewest(trials, expected, choices, until=trials.until).run()
+    if reduced.shown is not None:
+        proof = trials.proof_by(reduced.shown, sentence(reduced.units), probe_of(reduced.units), expected)
+    return Refined(laid, reduced.units, proof, 1 + reduced.runs)
 
 
 def _paths(edits: Edits, core: Candidate) -> list[str]:
@@ -123,11 +107,6 @@ def _newer(edits: Edits, path: str) -> str:
     if path in edits.differences:
         return edits.differences[path].after
     return (edits.after.read(path) or b"").decode(errors="replace")
-
-
-def _regions(texts: dict[str, FileDifference], units: Collection[Unit]) -> tuple[Region, ...]:
-    split = sorted((unit.rpartition("#")[0], int(unit.rpartition("#")[2])) for unit in units)
-    return tuple(texts[path].region(number) for path, number in split)
 
 
 def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | None:

@@ -1,8 +1,10 @@
 """What changed between two texts: the regions of a file, reverted one by one, and renamed files. Pure.
 
-A line diff joins neighbouring changed lines into one block, such as five imports, or a decorator and the header below
-it. As one edit, the whole block would need everything that one of its lines needs. So blocks are split into pieces:
-imports, decorators, definitions that were added or removed, and the statements that a function gained or lost.
+A line diff of a rewritten file pairs lines of unrelated functions, so definitions are paired by their names first, and
+lines are compared inside each pair. A line diff also joins neighbouring changed lines into one block, such as five
+imports, or a decorator and the header below it. As one edit, the whole block would need everything that one of its
+lines needs. So blocks are split into pieces: imports, decorators, assignments of a module or class, definitions that
+were added, removed or moved, and statements that were only added or only removed.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import difflib
 import functools
 import itertools
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.culprit.syntax import names_in, outline_of, parsed
 from harness.model.culprit import Region
@@ -46,10 +49,16 @@ class FileDifference:
     def between(cls, path: str, before: str, after: str) -> FileDifference:
         """Compare two texts by lines, with line ends; imports, decorators and definitions of Python are split off."""
         lines = lines_of(before), lines_of(after)
-        blocks = changed_blocks(*lines)
-        if path.endswith(".py"):
-            parts = cut_apart(blocks, before, after, lines)
-            blocks = tuple(block for part in parts for block in _by_statement(part, before, after, lines))
+        if not path.endswith(".py"):
+            return cls(path, before, after, changed_blocks(*lines))
+        chunks = _chunks(before, after, lines)
+        parts = (part for block in _by_definition(*chunks, lines) for part in _cut_apart(block, before, after, chunks))
+        blocks = tuple(
+            block
+            for part in parts
+            if lines[0][part[0] : part[1]] != lines[1][part[2] : part[3]]
+            for block in _by_statement(part, before, after, lines)
+        )
         return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
@@ -182,49 +191,103 @@ def functions(source: str) -> frozenset[str]:
     return frozenset(definition.qualname for definition in outline_of(source).definitions if definition.is_function)
 
 
-_WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
 _OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
 
 
 @frozen
 class _Piece:
-    """The lines [first, last) of a block, counted from 0. Pieces of the same `kind` correspond to each other."""
+    """The lines [first, last) of a text, counted from 0. Pieces of the same `kind` correspond to each other."""
 
     first: int
     last: int
     kind: str
 
 
-def cut_apart(
-    blocks: Sequence[Block], before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]
-) -> Iterator[Block]:
-    """Split the blocks of a line diff of two Python texts at imports, decorators, and added or removed definitions.
+def _chunks(before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> tuple[list[_Piece], list[_Piece]]:
+    """Split both texts into definitions, whose kind is their name, and the lines between them, whose kind is the line.
 
-    `lines` are the lines of both texts, as `regions.lines_of` splits them.
+    A class that both texts have is split, too. A renamed definition has its older name.
     """
-    old, new = lines
-    gone, added = _only_in_first(before, after), _only_in_first(after, before)
-    for block in blocks:
-        a, b, c, d = block
-        if max(b - a, d - c) < 2 or not any(map(_WORTH_READING.match, (*old[a:b], *new[c:d]))):
-            yield block
-            continue
-        pieces = _pieces(before, old, (a, b), gone), _pieces(after, new, (c, d), added)
-        for i, j, k, m in _aligned(*pieces, block):
-            if old[i:j] != new[k:m]:
-                yield i, j, k, m
+    names = [frozenset(definition.qualname for definition in outline_of(text).definitions) for text in (before, after)]
+    old, new = (list(_definition_pieces(text, other)) for text, other in ((before, names[1]), (after, names[0])))
+    removed, added = (
+        {
+            f"{piece.kind}.": "".join(side[piece.first : piece.last]).encode()
+            for piece in pieces
+            if piece.kind.removeprefix(_DEFINITION).partition("#")[0] not in other
+        }
+        for pieces, side, other in ((old, lines[0], names[1]), (new, lines[1], names[0]))
+    )
+    renames = renamed(removed, added) if removed and added else {}
+    new = [evolve(piece, kind=renames.get(f"{piece.kind}.", f"{piece.kind}.")[:-1]) for piece in new]
+    return _with_lines(old, lines[0]), _with_lines(new, lines[1])
+
+
+def _definition_pieces(source: str, both: frozenset[str]) -> Iterator[_Piece]:
+    """The functions and methods of a text, and its classes if their names are not in `both`, decorators included.
+
+    Definitions in functions are left out. Those with the same name are numbered.
+    """
+    counts: Counter[str] = Counter()
+    reached = 0
+    for definition in sorted(outline_of(source).definitions, key=lambda definition: definition.first):
+        name = definition.qualname
+        if definition.first > reached and (definition.is_function or name not in both):
+            yield _Piece(definition.first - 1, definition.last, f"{_DEFINITION}{name}#{counts[name]}")
+            counts[name] += 1
+            reached = definition.last
+
+
+def _with_lines(definitions: list[_Piece], lines: Sequence[str]) -> list[_Piece]:
+    """Definitions, and the lines between them."""
+    chunks: list[_Piece] = []
+    reached = 0
+    for piece in (*definitions, _Piece(len(lines), len(lines), _OTHER)):
+        chunks += (_Piece(number, number + 1, lines[number]) for number in range(reached, piece.first))
+        if piece.last > piece.first:
+            chunks.append(piece)
+        reached = piece.last
+    return chunks
+
+
+def _by_definition(old: list[_Piece], new: list[_Piece], lines: tuple[Sequence[str], Sequence[str]]) -> Iterator[Block]:
+    """The blocks in which the chunks of both texts differ, and those inside of definitions that correspond."""
+    ends = len(lines[0]), len(lines[1])
+    i = k = 0
+    changed = changed_blocks([piece.kind for piece in old], [piece.kind for piece in new])
+    for first, last, start, end in (*changed, (len(old), len(old), len(new), len(new))):
+        for was, now in zip(old[i:first], new[k:start], strict=True):
+            inside = changed_blocks(lines[0][was.first : was.last], lines[1][now.first : now.last])
+            yield from ((a + was.first, b + was.first, c + now.first, d + now.first) for a, b, c, d in inside)
+        if (first, start) != (last, end):
+            a = old[first].first if first < len(old) else ends[0]
+            c = new[start].first if start < len(new) else ends[1]
+            yield a, old[last - 1].last if last > first else a, c, new[end - 1].last if end > start else c
+        i, k = last, end
+
+
+def _cut_apart(block: Block, before: str, after: str, chunks: tuple[list[_Piece], list[_Piece]]) -> Iterator[Block]:
+    """Split a block at imports, decorators, assignments, and definitions that only one text has in this place."""
+    a, b, c, d = block
+    if max(b - a, d - c) < 2:
+        yield block
+        return
+    yield from _aligned(_pieces(before, (a, b), chunks[0]), _pieces(after, (c, d), chunks[1]), block)
 
 
 def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> Iterator[Block]:
-    """Split a block that only adds, or only removes, several whole statements of a function."""
+    """Split a block that only adds, or only removes, several whole statements."""
     a, b, c, d = block
     if (a == b) == (c == d):
         yield block
         return
     source, rows, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
     ends, loose = [first], set(range(first, last))
-    for top, end in outline_of(source).inner:
+    statements = outline_of(source).statements
+    for top, end in itertools.islice(statements, bisect_left(statements, (first + 1,)), None):
         start = top - 1
+        if start >= last:
+            break
         if ends[-1] <= start and end <= last:
             ends.append(end)
             loose.difference_update(range(start, end))
@@ -258,17 +321,18 @@ def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Blo
 
 def _are_apart(gone: Sequence[_Piece], come: Sequence[_Piece]) -> bool:
     """Whether pieces in place of others are no newer form of them."""
-    are_imports = all(piece.kind.startswith(_IMPORT) for piece in (*gone, *come))
-    have_definitions = [any(piece.kind.startswith(_DEFINITION) for piece in side) for side in (gone, come)]
-    return are_imports or have_definitions[0] != have_definitions[1]
+    pieces = (*gone, *come)
+    are_imports = all(piece.kind.startswith(_IMPORT) for piece in pieces)
+    return are_imports or any(piece.kind.startswith(_DEFINITION) for piece in pieces)
 
 
-def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: frozenset[str]) -> list[_Piece]:
-    """Split the lines [first, last) into imports, decorators, definitions named in `alone`, and the lines between them.
+def _pieces(source: str, ends: tuple[int, int], chunks: list[_Piece]) -> list[_Piece]:
+    """Split the lines [first, last) into imports, decorators, assignments, definitions, and the lines between them.
 
     Empty lines belong to the previous piece.
     """
     first, last = ends
+    lines = lines_of(source)
     pieces: list[_Piece] = []
     reached = first
 
@@ -283,10 +347,9 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
         pieces.append(_Piece(start, until, _OTHER))
         return until
 
-    wholes = [piece for piece in _definition_pieces(source) if piece.kind.removeprefix(_DEFINITION) in alone]
-    wholes = [piece for piece in wholes if first <= piece.first and piece.last <= last]
-    for piece in sorted((*wholes, *_own_pieces(source)), key=lambda piece: (piece.first, -piece.last)):
-        if piece.first >= reached and piece.last <= last:
+    wholes = (*_within(chunks, ends, _DEFINITION), *_within(_own_pieces(source), ends))
+    for piece in sorted(wholes, key=lambda piece: (piece.first, -piece.last)):
+        if piece.first >= reached:
             pieces.append(_Piece(rest(piece.first), piece.last, piece.kind))
             reached = piece.last
     if (start := rest(last)) < last:
@@ -294,29 +357,26 @@ def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: fro
     return pieces
 
 
+def _within(pieces: Sequence[_Piece], ends: tuple[int, int], kind: str = "") -> Iterator[_Piece]:
+    """The pieces of a kind between two lines, of pieces in order."""
+    for number in range(bisect_left(pieces, ends[0], key=lambda piece: piece.first), len(pieces)):
+        if pieces[number].last > ends[1]:
+            return
+        if pieces[number].kind.startswith(kind):
+            yield pieces[number]
+
+
 @functools.lru_cache(maxsize=16)
 def _own_pieces(source: str) -> tuple[_Piece, ...]:
-    """The imports and decorators of a text that share no line with an earlier one, in order."""
+    """The imports, decorators and assignments of a text that share no line with an earlier one, in order."""
     outline = outline_of(source)
     pieces = [
         _Piece(statement.first - 1, statement.last, f"{_IMPORT}{statement.module}") for statement in outline.imports
     ]
     pieces += [_Piece(first - 1, last, f"@{decorator}") for first, last, decorator in outline.decorators]
+    pieces += [_Piece(first - 1, last, f"{target} =") for first, last, target in outline.assignments]
     ordered = sorted(pieces, key=lambda piece: piece.first)
     return tuple(piece for n, piece in enumerate(ordered) if n == 0 or piece.first >= ordered[n - 1].last)
-
-
-def _only_in_first(first: str, second: str) -> frozenset[str]:
-    """The qualified names of definitions that only the first text has."""
-    names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (first, second)]
-    return frozenset(names[0] - names[1])
-
-
-def _definition_pieces(source: str) -> Iterator[_Piece]:
-    """The classes, functions and methods of a text, decorators included, without those defined in functions."""
-    for definition in outline_of(source).definitions:
-        if not definition.is_in_function:
-            yield _Piece(definition.first - 1, definition.last, f"{_DEFINITION}{definition.qualname}")
 
 
 Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]

@@ -89,7 +89,8 @@ class Fewest:
 
     It stops after so many runs of sets (`most`), and at `until` on the monotonic clock, also while it works out what to
     try next. If not `leaves_out`, it ends without leaving out each unit of the result. With `only_in_parts`, sets are
-    tried only in a part that was enough.
+    tried only in a part that was enough. With `together`, units may be enough only with others, so no skip is about one
+    alone: as for what a culprit lacks.
     """
 
     trials: Trials
@@ -99,110 +100,84 @@ class Fewest:
     until: float | None = None
     leaves_out: bool = True
     only_in_parts: bool = False
+    together: bool = False
+
+    def _narrowing(self) -> Narrowing[Unit]:
+        def in_time(completed: Callable[[Candidate], Candidate]) -> Callable[[Candidate], Candidate]:
+            """The same function, which raises `OutOfTime` at the end of the time: it reads and mixes whole files."""
+
+            def checked(units: Candidate) -> Candidate:
+                check_time(self.until)
+                return completed(units)
+
+            return checked
+
+        choices = self.choices
+        return Narrowing(
+            tuple(choices.weights),
+            weights=choices.weights,
+            closed=in_time(choices.closed),
+            parts=choices.parts,
+            complete=in_time(choices.alone),
+            together=self.together,
+            leaves_out=self.leaves_out,
+        )
 
     def run(self) -> Reduced:
-        """Run the search to its end or to a limit."""
-        narrowing = _narrowing(self.choices, self.until, leaves_out=self.leaves_out)
-        return _run(self, narrowing, self.most, only_in_parts=self.only_in_parts)
+        """Run what the search asks for, to its end or to a limit."""
+        trials, choices, wanted, narrowing = self.trials, self.choices, self.wanted, self._narrowing()
+        tried: dict[Candidate, tuple[Verdict, Observation]] = {}
+        ran = sets = judged_sets = 0
 
+        def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
+            nonlocal ran, sets, judged_sets
+            judgement = trials.judge(observation)
+            if not narrowing.are_parts_left:
+                sets += observation.outcome.ran
+                judged_sets += 1
+            tried[candidate] = (judgement.verdict, observation)
+            ran += observation.outcome.ran
+            trials.tally.ran_now += not cached and observation.outcome.ran
+            if judgement.verdict is Verdict.SKIP and choices.learn(candidate, observation):
+                narrowing.refresh()
+            return judgement
 
-@frozen
-class Lacking:
-    """Finds the units that a culprit lacks to lead to a verdict: perhaps only together, so no skip is about one alone.
+        def is_late() -> bool:
+            return self.until is not None and time.monotonic() >= self.until
 
-    It stops after 40 runs of sets, and at `until` on the monotonic clock.
-    """
+        def is_over() -> bool:
+            is_none_enough = all(verdict is not wanted for verdict, _ in tried.values())
+            is_spent = sets >= self.most or judged_sets >= _PER_RUN * self.most
+            return is_late() or (not narrowing.are_parts_left and (is_spent or (self.only_in_parts and is_none_enough)))
 
-    trials: Trials
-    wanted: Verdict
-    choices: Choices
-    until: float | None = None
+        def as_told(verdict: Verdict) -> Verdict:
+            """The verdict for the search, which calls a set BAD if it has the wanted one."""
+            if verdict is Verdict.SKIP:
+                return verdict
+            return Verdict.BAD if verdict is wanted else Verdict.GOOD
 
-    def run(self) -> Reduced:
-        """Run the search to its end or to a limit."""
-        return _run(self, _narrowing(self.choices, self.until, together=True))
-
-
-def _narrowing(
-    choices: Choices, until: float | None, *, leaves_out: bool = True, together: bool = False
-) -> Narrowing[Unit]:
-    def in_time(completed: Callable[[Candidate], Candidate]) -> Callable[[Candidate], Candidate]:
-        """The same function, which raises `OutOfTime` at the end of the time: it reads and mixes whole files."""
-
-        def checked(units: Candidate) -> Candidate:
-            check_time(until)
-            return completed(units)
-
-        return checked
-
-    return Narrowing(
-        tuple(choices.weights),
-        weights=choices.weights,
-        closed=in_time(choices.closed),
-        parts=choices.parts,
-        complete=in_time(choices.alone),
-        together=together,
-        leaves_out=leaves_out,
-    )
-
-
-def _run(
-    search: Fewest | Lacking, narrowing: Narrowing[Unit], most: float = _MOST, *, only_in_parts: bool = False
-) -> Reduced:
-    """Run what a search asks for, to its end or to a limit."""
-    trials, choices, wanted = search.trials, search.choices, search.wanted
-    tried: dict[Candidate, tuple[Verdict, Observation]] = {}
-    ran = sets = judged_sets = 0
-
-    def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
-        nonlocal ran, sets, judged_sets
-        judgement = trials.judge(observation)
-        if not narrowing.are_parts_left:
-            sets += observation.outcome.ran
-            judged_sets += 1
-        tried[candidate] = (judgement.verdict, observation)
-        ran += observation.outcome.ran
-        trials.tally.ran_now += not cached and observation.outcome.ran
-        if judgement.verdict is Verdict.SKIP and choices.learn(candidate, observation):
-            narrowing.refresh()
-        return judgement
-
-    def is_late() -> bool:
-        return search.until is not None and time.monotonic() >= search.until
-
-    def is_over() -> bool:
-        is_none_enough = all(verdict is not wanted for verdict, _ in tried.values())
-        is_spent = sets >= most or judged_sets >= _PER_RUN * most
-        return is_late() or (not narrowing.are_parts_left and (is_spent or (only_in_parts and is_none_enough)))
-
-    def as_told(verdict: Verdict) -> Verdict:
-        """The verdict for the search, which calls a set BAD if it has the wanted one."""
-        if verdict is Verdict.SKIP:
-            return verdict
-        return Verdict.BAD if verdict is wanted else Verdict.GOOD
-
-    engine = Engine(
-        trials.prober,
-        trials.lanes,
-        choices.probe_of,
-        choices.label_of,
-        judged,
-        trials.reporter,
-        lambda: Progress(candidates=len(choices.weights), tried=ran),
-        as_told,
-    )
-    try:
-        engine.drive(narrowing, until=lambda: is_late() or not narrowing.are_parts_left)
-        engine.drive(narrowing, width=1, until=is_over)  # each verdict decides the next set
-        result = narrowing.result
-    except OutOfTime:
-        result = narrowing.reached
-    return Reduced(
-        units=result.minimal,
-        is_minimal=result.is_minimal,
-        unproven=result.unproven,
-        runs=ran,
-        unresolved=result.unresolved,
-        shown=tried[result.minimal][1] if result.minimal in tried else None,
-        tried=tried,
-    )
+        engine = Engine(
+            trials.prober,
+            trials.lanes,
+            choices.probe_of,
+            choices.label_of,
+            judged,
+            trials.reporter,
+            lambda: Progress(candidates=len(choices.weights), tried=ran),
+            as_told,
+        )
+        try:
+            engine.drive(narrowing, until=lambda: is_late() or not narrowing.are_parts_left)
+            engine.drive(narrowing, width=1, until=is_over)  # each verdict decides the next set
+            result = narrowing.result
+        except OutOfTime:
+            result = narrowing.reached
+        return Reduced(
+            units=result.minimal,
+            is_minimal=result.is_minimal,
+            unproven=result.unproven,
+            runs=ran,
+            unresolved=result.unresolved,
+            shown=tried[result.minimal][1] if result.minimal in tried else None,
+            tried=tried,
+        )

@@ -84,7 +84,8 @@ class Outline:
 
     `decorators` have their first and last line, and their syntax tree as text. `quiet` are the lines that are empty,
     comments or docstrings, None without valid Python. `bound` are the names that the module binds, with their lines.
-    `inner` are the lines of all statements in functions, the outer ones first.
+    `statements` are the lines of all statements, the outer ones first; `assignments` have their target as well, and are
+    those of modules and classes.
     """
 
     definitions: tuple[Definition, ...] = ()
@@ -92,7 +93,8 @@ class Outline:
     decorators: tuple[tuple[int, int, str], ...] = ()
     quiet: frozenset[int] | None = None
     bound: tuple[tuple[str, int], ...] = ()
-    inner: tuple[Span, ...] = ()
+    statements: tuple[Span, ...] = ()
+    assignments: tuple[tuple[int, int, str], ...] = ()
     uses: Uses = field(factory=Uses)
 
     def imported(self, first: int, last: int) -> dict[str, str] | None:
@@ -136,7 +138,8 @@ def outline_of(source: str) -> Outline:
         decorators=tuple(reader.decorators),
         quiet=frozenset(reader.docstrings.union(empty)),
         bound=tuple(bound_names(tree.body)),
-        inner=tuple(sorted(walk.inner, key=lambda span: (span[0], -span[1]))),
+        statements=tuple(sorted(walk.statements, key=lambda span: (span[0], -span[1]))),
+        assignments=tuple(walk.assignments),
         uses=walk.uses,
     )
 
@@ -145,7 +148,8 @@ def outline_of(source: str) -> Outline:
 class _Walk:
     """Reads all nodes of a tree once: the lines of statements, and what the code uses."""
 
-    inner: set[Span] = field(factory=set)
+    statements: set[Span] = field(factory=set)
+    assignments: list[tuple[int, int, str]] = field(factory=list)
     uses: Uses = field(factory=Uses)
 
     def read(self, tree: ast.Module) -> None:
@@ -153,8 +157,11 @@ class _Walk:
         left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
         while left:
             node, functions = left.pop()
-            if isinstance(node, ast.stmt) and functions:
-                self.inner.add(span_of(node))
+            if isinstance(node, ast.stmt):
+                self.statements.add(span_of(node))
+            if isinstance(node, ast.Assign | ast.AnnAssign) and not functions:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                self.assignments.append((*span_of(node), ast.unparse(target)))
             self._note(node, functions)
             inside = (*functions, node) if isinstance(node, Function) else functions
             left += [(child, inside) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]

@@ -152,8 +152,9 @@ class Consistency:
         key = (reverting, alone, units)
         if key not in self._known:
             moved = self._tied(units, reverting=reverting, alone=alone)
+            whole: dict[str, tuple[frozenset[int], bool]] = {}
             for _ in range(_MOST_REPAIRS):
-                missing = self._missing(moved, reverting=reverting)
+                missing = self._missing(moved, whole, reverting=reverting)
                 if missing <= moved:
                     break
                 moved = self._tied(moved | missing, reverting=reverting, alone=alone)
@@ -163,36 +164,47 @@ class Consistency:
             self._known[key] = moved
         return self._known[key]
 
-    def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
-        """Units that must move too because a mixed file is invalid Python or has undefined names."""
-        old = moved if reverting else self.edits.all - moved
-        by_file = self.edits.by_file(moved)
-        partly = [path for path, regions in by_file.items() if len(regions) < len(self.edits.differences[path].blocks)]
+    def _missing(
+        self, moved: frozenset[Unit], whole: dict[str, tuple[frozenset[int], bool]], *, reverting: bool
+    ) -> frozenset[Unit]:
+        """Units that must move too because a mixed file is invalid Python or has undefined names.
+
+        `whole` gets the files that lack nothing, with their moved regions and whether names were checked: parsing
+        hundreds of files again takes longer than a run.
+        """
         missing: set[Unit] = set()
-        for path in partly:
-            if not path.endswith(".py"):
+        partly = self._partly(moved)
+        are_names_checked = len(partly) <= _MOST_CHECKED
+        for path, regions in partly.items():
+            if whole.get(path) == (regions, are_names_checked):
                 continue
             difference = self.edits.differences[path]
-            numbers = self.edits.numbers(old, path)
-            broken = names_in(difference.mixed(numbers)).error
+            numbers = regions if reverting else frozenset(range(len(difference.blocks))) - regions
+            broken = names_in(difference.mixed(numbers)).error if path.endswith(".py") else None
             if broken is not None:
                 others = [
                     (min(abs(broken - first), abs(broken - last)), number)
                     for first, last, number in self._positions(path, numbers)
-                    if f"{path}#{number}" not in moved
+                    if number not in regions
                 ]
                 missing |= {f"{path}#{number}" for _, number in sorted(others)[:1]}
-            elif len(partly) <= _MOST_CHECKED and difference.flaws(numbers):
-                lacking = difference.lacking(numbers) if reverting else difference.flipped().lacking(by_file[path])
+            elif are_names_checked and difference.flaws(numbers):
+                lacking = difference.lacking(numbers) if reverting else difference.flipped().lacking(regions)
                 missing |= {f"{path}#{number}" for number in lacking}
+            else:
+                whole[path] = regions, are_names_checked
         return frozenset(missing)
 
+    def _partly(self, units: frozenset[Unit]) -> dict[str, frozenset[int]]:
+        """The numbers of the regions among these units, by file, of files with other regions."""
+        by_file = self.edits.by_file(units)
+        return {path: own for path, own in by_file.items() if len(own) < len(self.edits.differences[path].blocks)}
+
     def _flaw(self, old: frozenset[Unit]) -> str:
-        by_file = self.edits.by_file(old)
-        partly = [path for path, regions in by_file.items() if len(regions) < len(self.edits.differences[path].blocks)]
+        partly = self._partly(old)
         if len(partly) > _MOST_CHECKED:
             return ""
-        undefined = sorted({name for path in partly for name in self.edits.differences[path].flaws(by_file[path])})
+        undefined = sorted({name for path, own in partly.items() for name in self.edits.differences[path].flaws(own)})
         return f"the mixture leaves names undefined: {', '.join(undefined)}" if undefined else ""
 
 

@@ -1,4 +1,4 @@
-"""What is the same whenever a bug shows, so that another failure of a mixture is not taken for it.
+"""What is the same whenever a bug shows, or never does, so that a mixture that ends otherwise is not taken for either.
 
 A signature ignores the numbers of a message, what the run printed and measured, and which line of the user's code
 failed. They are learned from runs of releases: what is random, such as an address or a time, differs between these runs
@@ -67,7 +67,7 @@ Facts = tuple[Fact, ...]
 
 @frozen
 class Symptoms:
-    """How one run failed: the values in its messages and the places in the user's code, by test ("" without tests).
+    """How one run ended: the values in its messages and the places in the user's code, by test ("" without tests).
 
     `lines` are those that it printed, `metrics` the numbers that it wrote.
     """
@@ -100,7 +100,7 @@ class Symptoms:
 
 @frozen
 class Invariants:
-    """What is the same in all runs with a bug, and in none without it."""
+    """What is the same in all runs with a bug and in none without it, or the reverse."""
 
     values: Mapping[str, Facts] = field(factory=dict)
     places: Mapping[str, frozenset[str]] = field(factory=dict)
@@ -108,22 +108,22 @@ class Invariants:
     metrics: Mapping[str, float] = field(factory=dict)
 
     @classmethod
-    def of(cls, bad: Sequence[Symptoms], good: Sequence[Symptoms]) -> Invariants:
-        """Learn them from two or more failures; of fewer nothing is known."""
-        if len(bad) < 2:
+    def of(cls, runs: Sequence[Symptoms], others: Sequence[Symptoms]) -> Invariants:
+        """Learn them from two or more `runs`; of fewer nothing is known. None of the `others` has them."""
+        if len(runs) < 2:
             return cls()
-        tests = sorted({test for run in bad for test in run.values})
-        places = {test: [run.places[test] for run in bad if test in run.places] for test in tests}
-        passed = [line for run in good for line in run.lines]
+        tests = sorted({test for run in runs for test in run.values})
+        places = {test: [run.places[test] for run in runs if test in run.places] for test in tests}
+        printed = [line for run in others for line in run.lines]
         return cls(
-            values={test: _common([run.values[test] for run in bad if test in run.values]) for test in tests},
+            values={test: _common([run.values[test] for run in runs if test in run.values]) for test in tests},
             places={test: frozenset.intersection(*sets) for test, sets in places.items() if len(sets) > 1},
-            lines=tuple(line for line in _common([run.lines for run in bad]) if not any(map(line.agrees, passed))),
-            metrics=dict(_same_numbers([run.metrics for run in bad], [run.metrics for run in good])),
+            lines=tuple(line for line in _common([run.lines for run in runs]) if not any(map(line.agrees, printed))),
+            metrics=dict(_same_numbers([run.metrics for run in runs], [run.metrics for run in others])),
         )
 
     def missing_in(self, run: Symptoms) -> str:
-        """Say what a failure lacks, "" if nothing: of several tests that fail, one must have its values and places."""
+        """Say what a run lacks, "" if nothing: of several tests that fail, one must have its values and places."""
         lacking = [list(self._lacking(test, run)) for test in run.values]
         if lacking and all(lacking):
             return lacking[0][0]
@@ -154,12 +154,12 @@ def _places(raised: RaisedException) -> Iterator[str]:
 
 
 def _same_numbers(
-    bad: Sequence[Mapping[str, float]], good: Sequence[Mapping[str, float]]
+    runs: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]]
 ) -> Iterator[tuple[str, float]]:
-    """The numbers that all bad runs wrote to the last digit, and no good one; a measured time differs in its digits."""
-    for name, number in bad[0].items():
-        is_same = all(name in run and _is_same(run[name], number) for run in bad)
-        if is_same and not any(name in run and _are_close(run[name], number) for run in good):
+    """The numbers that all runs wrote to the last digit, and no other one; a measured time differs in its digits."""
+    for name, number in runs[0].items():
+        is_same = all(name in run and _is_same(run[name], number) for run in runs)
+        if is_same and not any(name in run and _are_close(run[name], number) for run in others):
             yield name, number
 
 

@@ -47,14 +47,17 @@ class Bug:
     """What is known of a bug from runs of releases, so that another failure of a mixture is not taken for it.
 
     A failure with a very different message than `message` is another one ("": any message will do), and so is one that
-    lacks what is the same in all runs with the bug. `locks` are those of these runs (their ids), which are no mixtures;
-    `versions` are those of packages that differ between them.
+    lacks what is the same in all runs with the bug (`failing`). With `is_strict`, a run that passes must have what is
+    the same in all runs without the bug (`passing`). `locks` are those of these runs (their ids), which are no
+    mixtures; `versions` are those of packages that differ between them.
     """
 
     message: str
-    invariants: Invariants
+    failing: Invariants
+    passing: Invariants
     locks: frozenset[str]
     versions: frozenset[str]
+    is_strict: bool = False
 
 
 @frozen
@@ -83,14 +86,20 @@ class Judge:
 
     def _unless_another(self, observation: Observation, judgement: Judgement) -> Judgement:
         bug, raised, lock = self.bug, observation.exception, observation.lock
-        if judgement.verdict is not Verdict.BAD or bug is None:
+        is_bad = judgement.verdict is Verdict.BAD
+        if bug is None or not (is_bad or (bug.is_strict and judgement.verdict is Verdict.GOOD)):
             return judgement
-        if bug.message and raised is not None and not _is_like(raised, bug.message):
+        if is_bad and bug.message and raised is not None and not _is_like(raised, bug.message):
             return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
         if not observation.mixture and lock is not None and lock.id in bug.locks:
             return judgement
-        missing = bug.invariants.missing_in(self._symptoms(observation, bug.versions))
-        return Judgement(Verdict.SKIP, f"failed differently: {missing}") if missing else judgement
+        missing = (bug.failing if is_bad else bug.passing).missing_in(self._symptoms(observation, bug.versions))
+        what = "failed" if is_bad else "passed"
+        return Judgement(Verdict.SKIP, f"{what} differently: {missing}") if missing else judgement
+
+    def strictly(self) -> Judge:
+        """Return a judge for which a mixture passes only if it looks like the runs of releases that pass."""
+        return evolve(self, bug=evolve(self.bug, is_strict=True)) if self.bug is not None else self
 
     def _symptoms(self, observation: Observation, versions: frozenset[str]) -> Symptoms:
         """How a run failed. What it printed counts for a script and a command, unless a number of its own judges it."""
@@ -156,8 +165,9 @@ class Judge:
         counts = Counter(pin for lock in locks for pin in lock.pins)
         differing = [pin for pin, count in counts.items() if count < len(locks)]
         versions = frozenset(pin.version for pin in differing if "." in pin.version)
-        symptoms = ([self._symptoms(run, versions) for run in side] for side in (bad, good))
-        return evolve(self, bug=Bug(message, Invariants.of(*symptoms), frozenset(lock.id for lock in locks), versions))
+        failed_runs, passed_runs = ([self._symptoms(run, versions) for run in side] for side in (bad, good))
+        failing, passing = Invariants.of(failed_runs, passed_runs), Invariants.of(passed_runs, failed_runs)
+        return evolve(self, bug=Bug(message, failing, passing, frozenset(lock.id for lock in locks), versions))
 
 
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line (\d+)(?:, in (\S+))?$', re.MULTILINE)

@@ -106,6 +106,9 @@ def test_what_is_not_python_has_no_cause():
 def test_what_is_more_than_a_line_or_a_statement_is_not_told():
     difference = FileDifference.between("shop.py", "def run():\n    a()\n    b()\n", "def run():\n    c()\n    d()\n")
     assert causes(difference, 0) == ()
+    nested = "def run():\n    def part():\n        return 1\n\n    return part()\n"
+    difference = FileDifference.between("shop.py", nested, "def run():\n    a()\n    return 2\n")
+    assert causes(difference, 0) == ()
 
 
 def test_of_many_changes_those_are_told_that_the_failure_names(tmp_path):

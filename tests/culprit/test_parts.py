@@ -37,7 +37,9 @@ def test_whole_folders_come_early_if_there_are_many_parts(tmp_path):
 
 def test_a_file_with_many_unlikely_parts_and_some_of_them_at_a_time_come_before_each_alone(tmp_path):
     text = "".join(f"def f{n}():\n    return 1\n\n\n" for n in range(50))
-    edits = edits_of(tmp_path, {"a.py": text, "b.py": text}, dict.fromkeys(("a.py", "b.py"), text.replace("1", "2")))
+    edits = edits_of(
+        tmp_path, {"a.py": text, "b.py": text}, dict.fromkeys(("a.py", "b.py"), text.replace("return 1", "return 2"))
+    )
     weights = {one: 12.0 if one.startswith("a.py") else 6.0 for one in sorted(edits.all)}
     parts = parts_of(edits, weights)
     file = parts.index(frozenset(one for one in edits.all if one.startswith("b.py")))

@@ -176,9 +176,9 @@ def test_data_files_require_no_names(path):
 
 
 def test_a_region_has_its_lines_and_its_diff():
-    region = between("a = 1\nb = 2\nc = 3\n", "a = 1\nb = 5\nb = 6\nc = 3\n").region(0)
+    region = between("a = 1\nb()\nc = 3\n", "a = 1\nd()\ne()\nc = 3\n").region(0)
     assert (region.before, region.after, region.function) == ((2, 2), (2, 3), "")
-    assert region.diff == "@@ -1,3 +1,4 @@\n a = 1\n-b = 2\n+b = 5\n+b = 6\n c = 3"
+    assert region.diff == "@@ -1,3 +1,4 @@\n a = 1\n-b()\n+d()\n+e()\n c = 3"
 
 
 def test_a_pure_addition_has_an_empty_old_range():

@@ -92,7 +92,7 @@ def test_a_block_with_a_changed_header_is_reverted_with_its_body(tmp_path):
     edits = edits_of(tmp_path, before, after)
     consistency = Consistency(edits, ties_of(edits))
     for one in edits.all:
-        text = edits.differences["a.py"].mixed(edits.numbers(consistency.reverted({one}), "a.py"))
+        text = edits.differences["a.py"].mixed(edits.by_file(consistency.reverted({one})).get("a.py", frozenset()))
         compile(text, "a.py", "exec")
 
 

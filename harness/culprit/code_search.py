@@ -35,7 +35,7 @@ _MANY = 8  # for at most this many units, a few fresh runs cost less than a proc
 
 
 @frozen
-class LineSearch:
+class CodeSearch:
     """A search for lines: its units, their ties and weights.
 
     `warm` is its prober if runs may be warm. `until` is the time on the monotonic clock at which the search ends, so
@@ -53,7 +53,7 @@ class LineSearch:
     until: float | None = None
 
     @classmethod
-    def uncut(cls, trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> LineSearch:
+    def uncut(cls, trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> CodeSearch:
         """A search whose files are all whole, and were not read."""
         edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, ())
         return cls(trials, sides, exchange, edits, Consistency(edits, Ties()), {})
@@ -157,7 +157,7 @@ def watched(trials: Trials, sides: Sides, exchange: Exchange) -> tuple[Sides, fr
 
 def prepared(
     trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit], wanted: frozenset[str]
-) -> tuple[LineSearch, int]:
+) -> tuple[CodeSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
     Both sides run once more under a trace of the files in `wanted`. Of many files, only those are read in which a
@@ -172,14 +172,14 @@ def prepared(
     check()
     consistency = Consistency(edits, ties_of(edits, clues.idle(edits)))
     check()
-    search = LineSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), clues)
+    search = CodeSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), clues)
     if trials.until is not None:
         now = time.monotonic()
         search = evolve(search, until=now + _TO_SEARCH * (trials.until - now))
     return search, len(traces)
 
 
-def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
+def opened(search: CodeSearch, units: frozenset[Unit]) -> CodeSearch:
     """The search with these whole files cut into regions, as far as they are text; `REST` into its files."""
     whole = search.edits
     rest = set(whole.wholes[REST]) if REST in units else set()
@@ -229,7 +229,7 @@ def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, .
 
 
 @contextmanager
-def warmed(search: LineSearch) -> Iterator[LineSearch]:
+def warmed(search: CodeSearch) -> Iterator[CodeSearch]:
     """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
     trials = search.trials
     if not isinstance(trials.prober, Prober) or not trials.question.policy.fork:
@@ -243,8 +243,8 @@ def warmed(search: LineSearch) -> Iterator[LineSearch]:
         trials.tally.ran_now += warm.checks
 
 
-def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
-    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.reduced`.
+def fewest(search: CodeSearch, *, only_in_parts: bool) -> Reduced:
+    """Find the smallest set of units whose reversal removes the difference; see `CodeSearch.reduced`.
 
     What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
     """
@@ -257,7 +257,7 @@ def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
     return reduced if proof is None or not proof.holds else evolve(reduced, shown=proof.observation)
 
 
-def _confirmed(search: LineSearch, reduced: Reduced) -> Proof | None:
+def _confirmed(search: CodeSearch, reduced: Reduced) -> Proof | None:
     """The proof of a set that a warm run has shown, None if a fresh run has; the likeliest set below it runs again too.
 
     What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
@@ -282,7 +282,7 @@ def _confirmed(search: LineSearch, reduced: Reduced) -> Proof | None:
     return trials.proofs(claims)[-1]
 
 
-def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
+def file_units(search: CodeSearch, units: Candidate) -> list[Unit]:
     """The units of difference that some edits belong to, sorted."""
     owners = {search.edits.path_of(unit) for unit in units}
     if COMPILED in owners:
@@ -291,7 +291,7 @@ def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
     return sorted(unit for unit in owners if unit in search.exchange.units)
 
 
-def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
+def files_of(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
     """The files of some edits, for display: metadata, compiled files and unused files have one name each."""
     files: list[str] = []
     for unit in {search.edits.path_of(unit) for unit in units}:
@@ -304,6 +304,6 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(files)))
 
 
-def reverted_in_words(search: LineSearch, units: Candidate) -> str:
+def reverted_in_words(search: CodeSearch, units: Candidate) -> str:
     """A description of the newer release with some units from the older one."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)
