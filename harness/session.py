@@ -30,10 +30,10 @@ from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
-from harness.probing.probe import Terms
 from harness.probing.resolutions import Resolutions
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
 from harness.run.launch import cpu_limit, digest_of_variables
+from harness.run.runner import Terms
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
