@@ -88,10 +88,13 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
         runnable = sessions.runnable(matrix.cells)
         archive.put(Night(matrix.name, start.isoformat()))
         with sessions.lanes(runnable) as lanes:
-            night = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent).run()
-    # Redact before comparing with earlier nights, which were redacted when they were stored.
-    night = redacted(night, Private(store.secrets))
-    archive.put(night)
+            watch = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent)
+            try:
+                watch.run()
+            finally:  # a night that is stopped keeps what it judged
+                # Redact before comparing with earlier nights, which were redacted when they were stored.
+                night = redacted(watch.night, Private(store.secrets))
+                archive.put(night)
     page = write_page(store, private_of(store))
     if as_json:
         click.echo(to_json(night_record(night, past)))

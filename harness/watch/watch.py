@@ -130,7 +130,10 @@ class _Turn:
 
 @define
 class Watch:
-    """A night of one matrix in progress. `start` is ISO 8601 in UTC; the sessions report to `budget`."""
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; the sessions report to `budget`.
+
+    `night` is what it has so far, also after an exception.
+    """
 
     matrix: str
     cells: tuple[Cell, ...]
@@ -141,6 +144,7 @@ class Watch:
     budget: Budget
     states: dict[str, CellState] = field(factory=dict, init=False)
     _turned: list[_Turn] = field(factory=list, init=False)
+    _has_ended: bool = field(default=False, init=False)
 
     def run(self) -> Night:
         """Run until all cells are judged or the budget is spent.
@@ -163,11 +167,14 @@ class Watch:
             waiting = left
         for cell in waiting:
             self.states.setdefault(cell.name, CellState(cell.name, dict(cell.choice), CellStatus.LEFT))
-        return self._night(ended=True)
+        self._has_ended = True
+        return self.night
 
-    def _night(self, *, ended: bool) -> Night:
+    @property
+    def night(self) -> Night:
+        """The night with the cells that are judged so far."""
         cells = tuple(self.states[cell.name] for cell in self.cells if cell.name in self.states)
-        return Night(self.matrix, self.start, ended, cells, self.budget.ran, round(self.budget.wall_s, 1))
+        return Night(self.matrix, self.start, self._has_ended, cells, self.budget.ran, round(self.budget.wall_s, 1))
 
     def _put(self, state: CellState) -> None:
         self.states[state.name] = state
@@ -252,7 +259,7 @@ class Watch:
         """Return the id of a cause with this pattern whose culprit came between two locks, else of one without a
         culprit that is open; "" if there is none.
         """
-        causes = self.past.after(self._night(ended=False)).causes.values()
+        causes = self.past.after(self.night).causes.values()
         alike = [cause for cause in causes if cause.pattern == pattern]
         crossed = (cause.id for cause in alike if came_between(cause.culprit, older, newer))
         unknown = (cause.id for cause in alike if cause.is_open and not cause.culprit)

@@ -27,12 +27,12 @@ def test_a_missing_last_good_environment_is_reported(nights):
 
 
 def test_an_interrupted_night_resumes(nights):
-    """Ctrl-C exits with 130; the same command resumes the night, and finished runs are not repeated."""
+    """Ctrl-C exits with 130 and keeps what is judged; the same command resumes the night, and repeats no run."""
     nights.helper("1.0", "2024-01-01", "import time; time.sleep(1); return 1")
     nights.cases = [1, 2, 3]
     folder, matrix = nights.harness.folder, nights.write()
     with nights.harness.start("nightly", matrix) as running:
-        while not list((folder / "results").glob("observations/*/*.json")):
+        while len(list((folder / "results").glob("observations/*/*.json"))) < 2:
             assert running.poll() is None, running.stderr.read()
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
@@ -40,9 +40,10 @@ def test_an_interrupted_night_resumes(nights):
     assert running.returncode == 130
     assert "run the same command again" in said
     (record,) = (folder / "results" / "nights").glob("*.json")
-    assert not json.loads(record.read_text(encoding="utf-8")).get("ended")
+    stopped = json.loads(record.read_text(encoding="utf-8"))
+    assert (stopped.get("ended", False), stopped["cells"][0]["standing"]) == (False, "good")
     done = len(list(Store(folder / "results").observations()))
-    assert 0 < done < 3
+    assert done == 2
     ended = nights.harness("nightly", matrix)
     assert ended.code == 0
     assert f"{3 - done} run now" in ended.stdout
