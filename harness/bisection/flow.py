@@ -36,7 +36,7 @@ from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, one_line
 from harness.question.package_set import Way
 from harness.question.question import Question
-from harness.question.request import EndKind, Ends, newest_end
+from harness.question.request import TODAY, EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class PackageQuestion:
             status = Status.INCONCLUSIVE if is_open else Status.NOT_A_REGRESSION
         if is_fix:
             self.failures = [_as_fix(failure, status) for failure in self.failures]
-        return self._answer(status, advice or self._advice_on_untried())
+        return self._answer(status, advice or self._advice_on_untried() or self._advice_on_fix(status))
 
     def _advice_on_untried(self) -> str:
         """Return how to run the releases beside a change that were left out, "" if none were or nothing helps."""
@@ -214,6 +214,13 @@ class PackageQuestion:
         ends = [*(["--good", shlex.quote(good.end.text)] if good is not None else []), *self._until]
         culprits = [culprit for failure in self.failures for culprit in failure.culprits]
         return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
+
+    def _advice_on_fix(self, status: Status) -> str:
+        """Return how to look for a fix after the day of the bad end, "" if that is today or no day."""
+        end = self.ends.bad.end
+        if status is not Status.FOUND or end.kind is not EndKind.DAY or end.is_today:
+            return ""
+        return f"If a later release fixed it: {self.question.command} --find-fix --bad {end.text} --good {TODAY}"
 
     def _advice_on_nothing(self, groups: Groups) -> str:
         """Return what to do where nothing newly fails."""
