@@ -283,12 +283,12 @@ class PackageQuestion:
         held: dict[str, str | None] = {}
         failures: list[Failure] = []
         for _ in range(_ROUNDS):
-            each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
+            each, narrow = groups.groups[:_MOST_GROUPS], evolve(bad, repro=self.ends.only(groups.tests))
             latest: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(group, number, len(each))
                 alone = self.ends.narrowed(group.tests)
-                search = PackageSearch(self.ends.observer, group, self.question, bad, good, repro, alone, held)
+                search = PackageSearch(self.ends.observer, group, self.question, narrow, good, alone, held)
                 before = (*self.failures, *failures, *latest)
                 known = {culprit.package for failure in before for culprit in failure.culprits}
                 try:
@@ -329,7 +329,7 @@ class PackageQuestion:
         def decides(run: Observation) -> bool:
             return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
-        probe = bad.constrained(self.ends.observer.prober, self.constraints, self.repro)
+        probe = bad.constrained(self.ends.observer.prober, self.constraints)
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
     def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
@@ -339,7 +339,7 @@ class PackageQuestion:
         except FlakyError as error:
             self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
-        if not self.ends.flaky(Groups((search.group,)), search.repro, search.good).groups:
+        if not self.ends.flaky(Groups((search.group,)), search.bad.repro, search.good).groups:
             return _unsure(search.group, "it is flaky, and also fails at the good end")
         try:
             return self._search(evolve(search, observer=self.ends.observer), known)
@@ -358,7 +358,7 @@ class PackageQuestion:
         log = ""
         if not group.exceptions:
             what = "the failing tests" if group.tests else "the command"
-            run = search.observe(f"{what} again, at the bad end", bad.itself(search.repro))
+            run = search.observe(f"{what} again, at the bad end", bad.itself())
             log = self.ends.observer.prober.store.log(run)
         order = ranked(units, group.exceptions, log, tuple(map(name_of, self.question.combination.requirements)))
         search = evolve(search, order=sorted(order, key=lambda name: name not in known))

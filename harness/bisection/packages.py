@@ -66,7 +66,6 @@ class PackageSearch:
     question: Question
     bad: Snapshot
     good: Snapshot
-    repro: Repro
     alone: Repro
     held: Versions
     order: Sequence[str] = ()
@@ -94,7 +93,7 @@ class PackageSearch:
 
     def passes(self, versions: Versions) -> Observation | None:
         """Run the bad snapshot with these versions held back; returns the run if the tests pass in it, else None."""
-        probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
+        probe = self.bad.at(self.observer.prober, {**self.held, **versions})
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
         return run if self.judge(run).verdict is Verdict.GOOD else None
@@ -121,7 +120,7 @@ class PackageSearch:
 
         def probe_of(names: Collection[str]) -> Probe:
             versions = {**self.held, **{name: self.units[name].before for name in names}}
-            return self.bad.at(observer.prober, versions, repro=self.repro)
+            return self.bad.at(observer.prober, versions)
 
         def label_of(names: Collection[str]) -> str:
             return f"held back: {listed(sorted(names))}"
@@ -153,7 +152,7 @@ class PackageSearch:
         shared, depth = self.bad.combination, self.question.depth
         question = evolve(
             self.question,
-            repro=self.repro if depth is Level.RELEASE else self.alone,
+            repro=self.bad.repro if depth is Level.RELEASE else self.alone,
             subject=name,
             combination=evolve(shared, requirements=tuple(text for text in shared.requirements if text != name)),
             policy=observer.policy,
@@ -217,7 +216,7 @@ class PackageSearch:
 
         def probe(trial: Trial) -> Probe:
             changes = {name: names[trial.position]}
-            return bad.at(observer.prober, changes, trial.attempt, repro=self.repro, held=held)
+            return bad.at(observer.prober, changes, trial.attempt, held=held)
 
         def label(position: int) -> str:
             return f"{name} {names[position]}"
@@ -298,7 +297,7 @@ class PackageSearch:
         prober, required = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in required else ():
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
-            if change.name in required and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
+            if change.name in required and prober.resolve(self.bad.constrained(prober, other)).lock is None:
                 return change
         package = below[0] if below else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()

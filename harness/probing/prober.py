@@ -20,7 +20,7 @@ from harness.environment import (
 )
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
-from harness.errors import MissingProgram, UserMistake
+from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
@@ -35,7 +35,7 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
-from harness.run.devices import kind_of, unavailable
+from harness.run.devices import check_available, kind_of
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
 from harness.run.programs import program_of
@@ -171,20 +171,16 @@ class Prober:
         """What prevents a run with a lock, and why; None if nothing that is known before."""
         if flaws := [tree.flaw for tree in probe.repro.given if tree.flaw]:
             return Outcome.NOT_MADE, "; ".join(flaws)
-        self._check_device(probe)
+        check_available(probe.combination.device, self.gpus)
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
             return Outcome.UNINSTALLABLE, flaw
         return None
-
-    def _check_device(self, probe: Probe) -> None:
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            raise UserMistake(why, hint="--device emulated runs it with the stand-in for CUDA")
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
-        self._check_device(probe)
+        check_available(probe.combination.device, self.gpus)
         # Its Python may be a copy, not a link to where the standard library is.
         environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
         return Prepared(probe, self.key(probe, lock), environment=environment)
