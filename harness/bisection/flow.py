@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from harness.bisection.advice import (
     advice_on,
@@ -216,9 +217,18 @@ class PackageQuestion:
         return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
 
     def _advice_on_fix(self, status: Status) -> str:
-        """Return how to look for a fix after the day of the bad end, "" if that is today or no day."""
-        end = self.ends.bad.end
+        """Return how to look for a fix after the day of the bad end, "" if no culprit has a newer release."""
+        end, index = self.ends.bad.end, self.ends.observer.index
         if status is not Status.FOUND or end.kind is not EndKind.DAY or end.is_today:
+            return ""
+        culprits = [culprit for failure in self.failures for culprit in failure.culprits]
+        versions = {culprit.package: self.ends.bad.lock.version_of(culprit.package) for culprit in culprits}
+        if not any(
+            release.version > Version(version) and not release.version.is_prerelease
+            for name, version in versions.items()
+            if version
+            for release in index.releases(name)
+        ):
             return ""
         return f"If a later release fixed it: {self.question.command} --find-fix --bad {end.text} --good {TODAY}"
 
