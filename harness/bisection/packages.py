@@ -322,7 +322,14 @@ class PackageSearch:
             if main is not None:
                 del remaining[name]
                 remaining[main.package] = evolve(main, companions=(*main.companions, culprit.boundary))
-        return [evolve(culprit, shows_bug=name not in other_errors) for name, culprit in remaining.items()]
+        # What another culprit hides at the bad end may be a bug of its own, and not two packages that don't match.
+        hidden = other_errors if remaining.keys() - other_errors.keys() else {}
+        shown = remaining.keys() - other_errors.keys() | {
+            name
+            for name in remaining.keys() & hidden.keys()
+            if lost_what_it_misses(remaining[name], self._raised(hidden[name]), self.observer.prober)
+        }
+        return [evolve(culprit, shows_bug=name in shown) for name, culprit in remaining.items()]
 
     def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
         """Whether a release that the search over a package ran fails as the bad end does."""
@@ -334,6 +341,11 @@ class PackageSearch:
         raised = reduced_to(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
         return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))
+
+    def _raised(self, run: Observation) -> RaisedException | None:
+        """Return the exception of a run, from its log if the command tells no other way."""
+        raised = reduced_to(run, self.group).exception
+        return raised or last_exception(self.observer.prober.store.log(run))
 
 
 @frozen(kw_only=True)
