@@ -46,7 +46,7 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
 
 
 def lost_what_it_misses(culprit: Culprit, raised: RaisedException | None, prober: Probing) -> bool:
-    """Whether the culprit's own release removed or changed what an exception misses, so no other package is to blame."""
+    """Whether the culprit's own release removed or changed what an exception misses: no other package is to blame."""
     pieces = _evidence(culprit, [raised] if raised is not None else [], prober)
     return any(piece.kind != "new-message" for piece in pieces)
 

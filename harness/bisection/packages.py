@@ -13,15 +13,17 @@ from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.bisection.boundaries import LineQuestion, candidates_of, search_line
+from harness.bisection.evidence import lost_what_it_misses
 from harness.bisection.failures import FailureJudge, Group, reduced_to
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
 from harness.culprit.proofs import Trials
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
-from harness.model import Change, Observation, Release, Repro, Verdict, name_of
+from harness.model import Change, Observation, RaisedException, Release, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Finding, Level
+from harness.model.signature import last_exception
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, SearchedLine
