@@ -222,7 +222,7 @@ class WarningsOnly:
 
 
 def is_due(warning: Warned) -> bool:
-    """Whether a warning is to be shown: a daily one is not if it was in the last 24 hours."""
+    """Whether to show a warning: a daily one only if it was not in the last 24 hours."""
     if not warning.is_daily:
         return True
     path = Workspace.default().root / "warned.txt"
