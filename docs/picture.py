@@ -1,100 +1,79 @@
-"""Runs a command in a terminal of its own and draws what it shows: `python docs/picture.py [--rows N] OUT.svg COMMAND`.
+"""Draws the session that README.md shows as docs/_static/session.svg: `python docs/picture.py`, or `nox -s picture`.
 
-`--rows` keeps only so many of the last rows. `nox -s picture` makes the picture of the README and of the landing page.
+The README has the transcript of a real run between two marks; the picture adds the colours of a terminal.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import pty
-import shlex
-import struct
-import sys
-from fcntl import ioctl
+import re
 from pathlib import Path
-from termios import TIOCSWINSZ
 
-import pyte
 from rich.console import Console
-from rich.style import Style
 from rich.text import Text
 
-COLUMNS, HEIGHT = 100, 400
+ROOT = Path(__file__).parent.parent
+OUT = ROOT / "docs" / "_static" / "session.svg"
+COLUMNS, ROWS = 120, 40
+_BLOCK = re.compile(r"<!-- session -->.*?```console\n(.*?)```", re.DOTALL)
+_RUN = re.compile(r"(?P<verdict>good|bad|skipped) +(?P<label>.*?)(?P<rest>   .*?|)(?P<tail>  \[[^\]]*\])?$")
+_COLORS = {
+    "good": "bold green",
+    "bad": "bold red",
+    "skipped": "bold yellow",
+    "proved": "green",
+    "+": "green",
+    "-": "red",
+}
 
 
-def screen_of(command: list[str]) -> pyte.Screen:
-    """Run a command on a terminal of 100 columns; return its screen at the end. The output is shown here, too."""
-    screen = pyte.Screen(COLUMNS, HEIGHT)
-    screen.set_mode(pyte.modes.LNM)
-    stream = pyte.ByteStream(screen)
-    child, terminal = pty.fork()
-    if child == 0:
-        environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": "50"}
-        os.execvpe(command[0], command, environment)  # noqa: S606
-    ioctl(terminal, TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    while True:
-        try:
-            written = os.read(terminal, 65536)
-        except OSError:  # the end of a terminal on Linux
-            written = b""
-        if not written:
-            break
-        sys.stdout.buffer.write(written)
-        sys.stdout.flush()
-        stream.feed(written)
-    if status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
-        sys.exit(status)
-    return screen
+def rows_of(readme: str) -> list[str]:
+    """Return the rows of the picture: the command, and the last rows of what it printed, cut to the columns."""
+    block = _BLOCK.search(readme)
+    if block is None:
+        raise ValueError("README.md has no session")
+    command, *printed = [line[:COLUMNS].rstrip() for line in block[1].rstrip().splitlines()]
+    return [command, "...", *printed[-ROWS:]] if len(printed) > ROWS else [command, *printed]
 
 
-def rows_of(screen: pyte.Screen) -> list[Text]:
-    """The rows of a screen with their colours, without empty ones at the end."""
-    rows = []
-    for number in range(HEIGHT):
-        row = Text()
-        for column in range(COLUMNS):
-            cell = screen.buffer[number][column]
-            row.append(cell.data, Style(color=_color(cell.fg), bold=cell.bold, italic=cell.italics))
-        row.rstrip()
-        rows.append(row)
-    while rows and not rows[-1].plain:
-        rows.pop()
-    return rows
-
-
-def _typed(command: list[str]) -> str:
-    """The command as a user types it, without the folder for results."""
-    words = command[: command.index("--results")] if "--results" in command else command
-    return shlex.join(words)
-
-
-def _color(name: str) -> str | None:
-    if name == "default":
-        return None
-    if len(name) == 6 and all(letter in "0123456789abcdef" for letter in name):
-        return f"#{name}"
-    return {"brown": "yellow"}.get(name, name.replace("bright", "bright_"))
-
-
-def main() -> None:
-    """Run, draw and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--rows", type=int, default=0)
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    chosen = parser.parse_args()
-    rows = rows_of(screen_of(chosen.command))
-    kept = rows[-chosen.rows :] if chosen.rows else rows
+def drawn(rows: list[str]) -> str:
+    """Return the picture of rows as SVG."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
-        console.print(Text.assemble(("$ ", "bold green"), (_typed(chosen.command), "bold")))
-        if len(kept) < len(rows):
-            console.print("...", style="dim")
-        for row in kept:
-            console.print(row, no_wrap=True, crop=True)
-        console.save_svg(str(chosen.out), title="harness", font_aspect_ratio=0.6)
+        # Above the first empty row are the steps, then the answer and its head.
+        answer = rows.index("") if "" in rows else len(rows)
+        for number, row in enumerate(rows):
+            console.print(_coloured(row, number, answer), no_wrap=True, crop=True)
+        return console.export_svg(title="harness", font_aspect_ratio=0.6)
+
+
+def _coloured(row: str, number: int, answer: int) -> Text:
+    """Return a row with the colours that it has in a terminal."""
+    if number == 0:
+        return Text.assemble(("$ ", "bold green"), (row.removeprefix("$ "), "bold"))
+    if number < answer:
+        run = _RUN.fullmatch(row)
+        if run is None:
+            return Text(row, "dim")
+        start, end = run.span("label")
+        text = Text(row)
+        text.stylize(_COLORS[run["verdict"]], 0, run.end("verdict"))
+        text.stylize("bold", start, end)
+        text.stylize("dim", run.start("tail") if run["tail"] else len(row))
+        return text
+    if number == answer + 1:
+        return Text(row, "bold red")
+    if row == "Next":
+        return Text(row, "bold")
+    text = Text(row)
+    if head := re.match(r"[A-Z][a-z]+( [a-z]+)*(?=  )", row):
+        text.stylize("bold", 0, head.end())
+    elif (label := re.match(r"  ([a-z]+)  ", row)) and label[1] in _COLORS:
+        text.stylize(_COLORS[label[1]], 0, label.end())
+    elif row.startswith("    ") and row.strip()[:1] in ("+", "-"):
+        text.stylize(_COLORS[row.strip()[0]])
+    return text
 
 
 if __name__ == "__main__":
-    main()
+    OUT.write_text(drawn(rows_of((ROOT / "README.md").read_text(encoding="utf-8"))), encoding="utf-8")

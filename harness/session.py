@@ -30,10 +30,10 @@ from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
-from harness.probing.probe import Terms
 from harness.probing.resolutions import Resolutions
-from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
+from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
 from harness.run.launch import cpu_limit, digest_of_variables
+from harness.run.runner import Terms
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
@@ -93,8 +93,13 @@ class Session:
         return self.local.workspace
 
     def device_for(self, repro: Repro) -> tuple[Device, str]:
-        """Choose the device for a repro; also returns a sentence that says why, and what a result on it means."""
+        """Choose the device for a repro; also returns a sentence that says why, and what a result on it means.
+
+        Raises `UserMistake` if this machine lacks it, and no run of another machine is in the results.
+        """
         device, why = choose_device(self.settings.device, repro.device, self.gpus)
+        if unavailable(device, self.gpus) and not any(run.device is device for run in self.store.observations()):
+            check_available(device, self.gpus)
         return device, f"{why} (--device changes it)"
 
     def lane_count(self, device: Device, repro: Repro | None = None) -> int:

@@ -206,7 +206,9 @@ class Settings:
             default = results_folder() if option.group is OptionGroup.RESULTS else setting.default
             if (is_asked or option.group is OptionGroup.RESULTS) and value != default:
                 for item in value if isinstance(value, tuple) else (value,):
-                    words += [option.flag] if value is True else [option.flag, str(item)]
+                    # Records are found from any folder.
+                    text = str(item.absolute() if option.group is OptionGroup.RESULTS else item)
+                    words += [option.flag] if value is True else [option.flag, text]
         return tuple(map(shlex.quote, words))
 
     @staticmethod

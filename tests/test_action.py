@@ -265,16 +265,11 @@ def test_nights_of_a_project(repository):
     assert git(repository.origin, "rev-list", "--count", "harness-watch").strip() == "3"
 
 
-def test_a_test_that_never_passed_is_no_news_after_the_first_night(repository):
-    """With that setting the action opens no issue and does not fail."""
-    first, _ = repository(GREEN, issue="false", fail="false")
-    assert first.status == "unknown", first.said
-    assert "test_step.TestStep.test_never_worked" in kept(repository, "green.txt")
-    second, wrote = repository(BROKEN, issue="false", fail="false")
-    assert second.status == "broken", second.said
-    assert "1 test fails since brittle 1.6" in second.outputs["watch", "sentence"]
-    assert wrote.outcomes == {"keep": "success"}
-    assert repository.issues() == []
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_without_these_settings_a_break_opens_no_issue_and_does_not_fail(tmp_path, value):
+    broken = Job(tmp_path, {}, {"issue": value, "fail": value}, {"keep": "success"}, {("keep", "status"): "broken"})
+    steps = {step.get("id"): step for step in yaml.safe_load(REPORT.read_text())["runs"]["steps"]}
+    assert {broken.holds(steps[name]["if"]) for name in ("issue", "result")} == {value == "true"}
 
 
 def test_a_mistake_in_an_input_fails_the_step_and_keeps_nothing(repository):

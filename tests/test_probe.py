@@ -12,8 +12,8 @@ from harness.errors import UserMistake
 from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probing import Cancelled, Probe, Prober, next_attempt
-from harness.probing.probe import Terms
 from harness.run.process import cancelled_by
+from harness.run.runner import Terms
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -49,3 +51,14 @@ def test_the_two_commands_at_the_top_are_the_first_block() -> None:
     first = README.split("```console\n")[1].split("```")[0].splitlines()
     assert first[0].startswith("$ python -m pip install . && harness bisect transformers")
     assert first[1].startswith("$ python -m pip install '.[test]' && python -m pytest -n auto")
+
+
+def test_the_picture_has_the_text_of_the_session() -> None:
+    """`nox -s picture` draws it again."""
+    picture = (ROOT / "docs" / "_static" / "session.svg").read_text(encoding="utf-8")
+    rows: dict[str, str] = {}
+    for attributes, text in re.findall(r"<text([^>]*clip-path[^>]*)>(.*?)</text>", picture):
+        line = attributes.partition("clip-path=")[2]
+        rows[line] = rows.get(line, "") + "".join(html.unescape(text).split())  # spaces between colours are no text
+    shown = runpy.run_path(str(ROOT / "docs" / "picture.py"))["rows_of"](README)
+    assert list(rows.values()) == ["".join(row.split()) for row in shown if row]

@@ -28,8 +28,8 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 
-def advice_for(answer: Answer, question: Question) -> str:
-    """Return one line that says what to run next, or ""."""
+def advice_for(answer: Answer, question: Question, newest: str) -> str:
+    """Return one line that says what to run next, or ""; `newest` is the newest release that can be run."""
     base = question.command
     older, newer = answer.boundary.ends
     ends = f"--find-fix --bad {older} --good {newer}" if answer.boundary.is_fix else f"--good {older} --bad {newer}"
@@ -37,8 +37,9 @@ def advice_for(answer: Answer, question: Question) -> str:
         return advice
     match answer.status:
         case Status.NO_FAILURE:
-            return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
-        case Status.FOUND:
+            older = "If an older release failed, --find-fix --bad VERSION finds what fixed it"
+            return f"{older}{_on_own_files(question.repro)}"
+        case Status.FOUND if not any(step.release == newest and step.verdict is Verdict.BAD for step in answer.steps):
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not question.policy.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {answer.steps[-1].release} --pre"
@@ -48,9 +49,16 @@ def advice_for(answer: Answer, question: Question) -> str:
             missing = advice_on_missing(match[1] for match in matches if match is not None)
             missing = missing or _advice_on_files(answer, question.repro)
             if not missing and answer.status is Status.NOT_A_REGRESSION and question.good is not None:
-                return f"--good VERSION looks further back than {question.good.text}"
+                return f"--good VERSION looks further back than {question.good.text}{_on_own_files(question.repro)}"
             return missing
     return ""
+
+
+def _on_own_files(repro: Repro) -> str:
+    """Say in a clause that runs of a command without a project have no files of this folder."""
+    if not repro.argv or repro.project:
+        return ""
+    return "; each run starts in an empty folder, and --project . gives it a copy of this one"
 
 
 def _advice_on_files(answer: Answer, repro: Repro) -> str:

@@ -290,8 +290,12 @@ def _other_code(searched: SearchedLine) -> str:
     if beside not in result.boundary or len(bad[beside]) != 1 or len(bad[far]) != 1:
         return ""
     (nearest,), (farthest,) = bad[beside], bad[far]
-    is_code = nearest != farthest and _CODE.sub("", nearest) == _CODE.sub("", farthest)
-    return nearest if is_code else ""
+    if nearest == farthest or _CODE.sub("", nearest) != _CODE.sub("", farthest):
+        return ""
+    pairs = [pair for pair in zip(_CODE.findall(nearest), _CODE.findall(farthest), strict=True) if len(set(pair)) > 1]
+    versions = [re.findall(r"\d+", searched.line.names[position]) for position in (beside, far)]
+    follows = all(number in version for pair in pairs for number, version in zip(pair, versions, strict=True))
+    return "" if follows else nearest  # numbers of the version are no news
 
 
 def sides_of(searched: SearchedLine) -> Sides | None:

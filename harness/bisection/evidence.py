@@ -45,6 +45,12 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
     return evolve(answer, failures=failures)
 
 
+def lost_what_it_misses(culprit: Culprit, raised: RaisedException | None, prober: Probing) -> bool:
+    """Whether the culprit's own release removed or changed what an exception misses: no other package is to blame."""
+    pieces = _evidence(culprit, [raised] if raised is not None else [], prober)
+    return any(piece.kind != "new-message" for piece in pieces)
+
+
 def with_introductions(answer: Answer, root: Path | None) -> Answer:
     """Add the commit of the project's repository that brought it in to each culprit, if the history of its lock says.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from harness.bisection.advice import (
     advice_on,
@@ -36,7 +37,7 @@ from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, one_line
 from harness.question.package_set import Way
 from harness.question.question import Question
-from harness.question.request import EndKind, Ends, newest_end
+from harness.question.request import TODAY, EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class PackageQuestion:
             status = Status.INCONCLUSIVE if is_open else Status.NOT_A_REGRESSION
         if is_fix:
             self.failures = [_as_fix(failure, status) for failure in self.failures]
-        return self._answer(status, advice or self._advice_on_untried())
+        return self._answer(status, advice or self._advice_on_untried() or self._advice_on_fix(status))
 
     def _advice_on_untried(self) -> str:
         """Return how to run the releases beside a change that were left out, "" if none were or nothing helps."""
@@ -214,6 +215,22 @@ class PackageQuestion:
         ends = [*(["--good", shlex.quote(good.end.text)] if good is not None else []), *self._until]
         culprits = [culprit for failure in self.failures for culprit in failure.culprits]
         return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
+
+    def _advice_on_fix(self, status: Status) -> str:
+        """Return how to look for a fix after the day of the bad end, "" if no culprit has a newer release."""
+        end, index = self.ends.bad.end, self.ends.observer.index
+        if status is not Status.FOUND or end.kind is not EndKind.DAY or end.is_today:
+            return ""
+        culprits = [culprit for failure in self.failures for culprit in failure.culprits]
+        versions = {culprit.package: self.ends.bad.lock.version_of(culprit.package) for culprit in culprits}
+        if not any(
+            release.version > Version(version) and not release.version.is_prerelease
+            for name, version in versions.items()
+            if version
+            for release in index.releases(name)
+        ):
+            return ""
+        return f"If a later release fixed it: {self.question.command} --find-fix --bad {end.text} --good {TODAY}"
 
     def _advice_on_nothing(self, groups: Groups) -> str:
         """Return what to do where nothing newly fails."""
@@ -276,12 +293,12 @@ class PackageQuestion:
         held: dict[str, str | None] = {}
         failures: list[Failure] = []
         for _ in range(_ROUNDS):
-            each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
+            each, narrow = groups.groups[:_MOST_GROUPS], evolve(bad, repro=self.ends.only(groups.tests))
             latest: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(group, number, len(each))
                 alone = self.ends.narrowed(group.tests)
-                search = PackageSearch(self.ends.observer, group, self.question, bad, good, repro, alone, held)
+                search = PackageSearch(self.ends.observer, group, self.question, narrow, good, alone, held)
                 before = (*self.failures, *failures, *latest)
                 known = {culprit.package for failure in before for culprit in failure.culprits}
                 try:
@@ -322,7 +339,7 @@ class PackageQuestion:
         def decides(run: Observation) -> bool:
             return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
-        probe = bad.constrained(self.ends.observer.prober, self.constraints, self.repro)
+        probe = bad.constrained(self.ends.observer.prober, self.constraints)
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
     def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
@@ -332,7 +349,7 @@ class PackageQuestion:
         except FlakyError as error:
             self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
-        if not self.ends.flaky(Groups((search.group,)), search.repro, search.good).groups:
+        if not self.ends.flaky(Groups((search.group,)), search.bad.repro, search.good).groups:
             return _unsure(search.group, "it is flaky, and also fails at the good end")
         try:
             return self._search(evolve(search, observer=self.ends.observer), known)
@@ -351,7 +368,7 @@ class PackageQuestion:
         log = ""
         if not group.exceptions:
             what = "the failing tests" if group.tests else "the command"
-            run = search.observe(f"{what} again, at the bad end", bad.itself(search.repro))
+            run = search.observe(f"{what} again, at the bad end", bad.itself())
             log = self.ends.observer.prober.store.log(run)
         order = ranked(units, group.exceptions, log, tuple(map(name_of, self.question.combination.requirements)))
         search = evolve(search, order=sorted(order, key=lambda name: name not in known))

@@ -13,15 +13,17 @@ from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.bisection.boundaries import LineQuestion, candidates_of, search_line
+from harness.bisection.evidence import lost_what_it_misses
 from harness.bisection.failures import FailureJudge, Group, reduced_to
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
 from harness.culprit.proofs import Trials
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
-from harness.model import Change, Observation, Release, Repro, Verdict, name_of
+from harness.model import Change, Observation, RaisedException, Release, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Finding, Level
+from harness.model.signature import last_exception
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, SearchedLine
@@ -66,7 +68,6 @@ class PackageSearch:
     question: Question
     bad: Snapshot
     good: Snapshot
-    repro: Repro
     alone: Repro
     held: Versions
     order: Sequence[str] = ()
@@ -94,7 +95,7 @@ class PackageSearch:
 
     def passes(self, versions: Versions) -> Observation | None:
         """Run the bad snapshot with these versions held back; returns the run if the tests pass in it, else None."""
-        probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
+        probe = self.bad.at(self.observer.prober, {**self.held, **versions})
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
         return run if self.judge(run).verdict is Verdict.GOOD else None
@@ -121,7 +122,7 @@ class PackageSearch:
 
         def probe_of(names: Collection[str]) -> Probe:
             versions = {**self.held, **{name: self.units[name].before for name in names}}
-            return self.bad.at(observer.prober, versions, repro=self.repro)
+            return self.bad.at(observer.prober, versions)
 
         def label_of(names: Collection[str]) -> str:
             return f"held back: {listed(sorted(names))}"
@@ -153,7 +154,7 @@ class PackageSearch:
         shared, depth = self.bad.combination, self.question.depth
         question = evolve(
             self.question,
-            repro=self.repro if depth is Level.RELEASE else self.alone,
+            repro=self.bad.repro if depth is Level.RELEASE else self.alone,
             subject=name,
             combination=evolve(shared, requirements=tuple(text for text in shared.requirements if text != name)),
             policy=observer.policy,
@@ -217,7 +218,7 @@ class PackageSearch:
 
         def probe(trial: Trial) -> Probe:
             changes = {name: names[trial.position]}
-            return bad.at(observer.prober, changes, trial.attempt, repro=self.repro, held=held)
+            return bad.at(observer.prober, changes, trial.attempt, held=held)
 
         def label(position: int) -> str:
             return f"{name} {names[position]}"
@@ -298,7 +299,7 @@ class PackageSearch:
         prober, required = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in required else ():
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
-            if change.name in required and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
+            if change.name in required and prober.resolve(self.bad.constrained(prober, other)).lock is None:
                 return change
         package = below[0] if below else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
@@ -323,7 +324,14 @@ class PackageSearch:
             if main is not None:
                 del remaining[name]
                 remaining[main.package] = evolve(main, companions=(*main.companions, culprit.boundary))
-        return [evolve(culprit, shows_bug=name not in other_errors) for name, culprit in remaining.items()]
+        # What another culprit hides at the bad end may be a bug of its own, and not two packages that don't match.
+        hidden = other_errors if remaining.keys() - other_errors.keys() else {}
+        shown = remaining.keys() - other_errors.keys() | {
+            name
+            for name in remaining.keys() & hidden.keys()
+            if lost_what_it_misses(remaining[name], self._raised(hidden[name]), self.observer.prober)
+        }
+        return [evolve(culprit, shows_bug=name in shown) for name, culprit in remaining.items()]
 
     def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
         """Whether a release that the search over a package ran fails as the bad end does."""
@@ -335,6 +343,11 @@ class PackageSearch:
         raised = reduced_to(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
         return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))
+
+    def _raised(self, run: Observation) -> RaisedException | None:
+        """Return the exception of a run, from its log if the command tells no other way."""
+        raised = reduced_to(run, self.group).exception
+        return raised or last_exception(self.observer.prober.store.log(run))
 
 
 @frozen(kw_only=True)

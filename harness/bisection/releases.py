@@ -12,7 +12,7 @@ from harness.bisection.answer import Answer
 from harness.bisection.boundaries import LineQuestion, candidates_of
 from harness.probing import Judge
 from harness.probing.line import Line, left_out_words
-from harness.question.releases import ReleaseLine, find_anchor, line_of
+from harness.question.releases import ReleaseLine, find_anchor, line_of, why_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ReleaseQuestion(LineQuestion):
-    """Which release of a subject?"""
+    """Which release of a subject? `newest` is the newest one that can be run."""
+
+    newest: str
 
     def left_out(self, names: Collection[str]) -> dict[str, str]:
         """Return the releases left out between the outermost judged ones, with their reasons."""
@@ -35,7 +37,7 @@ class ReleaseQuestion(LineQuestion):
 
     def advice(self, answer: Answer) -> str:
         """Return the next command, or what is missing."""
-        return advice_for(answer, self.question)
+        return advice_for(answer, self.question, self.newest)
 
 
 def release_question(session: Session, question: Question, _: Lanes) -> ReleaseQuestion:
@@ -56,7 +58,15 @@ def release_question(session: Session, question: Question, _: Lanes) -> ReleaseQ
         announced=_announced(line, session),
         candidates=candidates_of(line.releases),
         reasons=line.left_out,
+        newest=_newest(line, session),
     )
+
+
+def _newest(line: ReleaseLine, session: Session) -> str:
+    """Return the newest release of the subject that can be run, also beyond the line."""
+    releases = reversed(session.index.releases(line.question.subject))
+    usable = (release for release in releases if not why_left_out(release, line.question, session.interpreter))
+    return next((str(release.version) for release in usable), "")
 
 
 def _announced(line: ReleaseLine, session: Session) -> tuple[str, tuple[str, ...]]:

@@ -415,7 +415,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     advice = _advice_of(answer)
     return [
         *rows,
-        *(("Advice", advised if len(advice) == 1 else f"{who}: {advised}") for advised, who in advice.items()),
+        *(("Advice", advised if len(culprits) < 2 else f"{who}: {advised}") for advised, who in advice.items()),
     ]
 
 

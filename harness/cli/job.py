@@ -124,7 +124,8 @@ def _labelled_probe(session: Session, repro: Repro, release: str) -> tuple[str, 
     named = list(map(required_name, beside))
     holds = holds_of(repro, subject_of(repro, named), named, settings.hold)
     with_ = merged_requirements(settings.with_, (release,)) if release else settings.with_
-    combination = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
+    anywhere = evolve(session, settings=evolve(settings, device="auto"))
+    combination = combination_of(anywhere, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
     repro = supplied(session.local, repro, combination, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)

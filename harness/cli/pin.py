@@ -20,8 +20,10 @@ from harness.model import Lock, Outcome
 from harness.question.project import find_project
 from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
+from harness.report.archive import Archive
 from harness.report.commands import constraints_text, exact_pins, install_commands, required_names
 from harness.settings import Settings
+from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
@@ -56,9 +58,7 @@ class Pinned:
     "--format",
     "style",
     type=click.Choice(["uv", "pip", "constraints"]),
-    default="uv",
-    show_default=True,
-    help="uv add, pip install, or a constraints file with every package.",
+    help="uv add, pip install, or a constraints file with every package [default: uv, in a project, else pip].",
 )
 @click.option("--exact", is_flag=True, help="The version of each required package, not only what must be held back.")
 @output_option("Write there instead of to stdout.")
@@ -69,36 +69,45 @@ def pin(
     run: str | None,
     good: str | None,
     bad: str | None,
-    style: str,
+    style: str | None,
     exact: bool,
     output: Path | None,
     project: ChosenProject,
     constraints: Path | None,
     settings: Settings,
 ) -> None:
-    """Print the newest set of packages with which REPRO, or a command, passes.
+    """Print the newest set of packages with which REPRO, or a command, passes; without either, that of the last answer.
 
     If it passes with today's newest packages, that is the set. Else it finds what broke it, as harness bisect does, and
     prints the loosest constraints that hold that back, which a run has confirmed. Only -o changes a file.
 
     \b
+    harness pin
     harness pin --run pytest
     harness pin mine.py --format pip
     harness pin --run pytest --format constraints -o constraints.txt
     """
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
-    if not run and not repro:
+    if run or repro:
+        request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
+        with reporting(Console(stderr=True), quiet=False) as reporter:
+            answer, _ = reported_answer(request, settings, reporter)
+    elif good or bad:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
-    with reporting(Console(stderr=True), quiet=False) as reporter:
-        answer, _ = reported_answer(request, settings, reporter)
+    else:
+        stored = Archive(Store.opened(settings.results)).get()
+        answer = stored.answer
+        click.echo(f"the answer of {stored.kept[:10]} for {stored.repro.name}", err=True)
     newest = pinned(answer)
     click.echo(f"\n{newest.sentence}", err=True)
     if newest.constraints and not exact and style != "constraints":
         click.echo("  --exact prints the version of each required package", err=True)
-    root = project.folder or find_project(Path.cwd()) if style == "uv" and run else None
-    text = written(newest, answer, style, options_of_uv_add(root) if root is not None else {}, exact=exact)
+    root = project.folder or find_project(Path.cwd())
+    is_package = root is not None and (root / "pyproject.toml").is_file()
+    style = style or ("uv" if is_package else "pip")
+    options = options_of_uv_add(root) if root is not None and style == "uv" and answer.asked.repro.argv else {}
+    text = written(newest, answer, style, options, exact=exact)
     print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
         click.echo(f"  written to {output}", err=True)

@@ -113,23 +113,30 @@ class _Advancing:
         return Claim(_sentence_forth(self.search, self.core, besides), probe, self.search.sides.after.verdict)
 
     def shown(self, proof: Proof, besides: Candidate) -> Advanced | None:
-        """The result with a proof that holds; None if the other units make the difference without the culprit, too."""
+        """The result with a proof that holds; None if other units make the difference without the culprit, too.
+
+        All other units may lack the culprit to run, so each that may be the culprit itself is tried with its own ties.
+        """
         search, trials = self.search, self.search.trials
-        if not any(_may_be_it(search, unit) for unit in besides):
-            return Advanced(proof, besides, self.runs, self.ran_alone)
-        self.runs += 1
-        sentence = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-        without = search.advanced(besides)
-        alone = trials.control(Claim(sentence, without, search.sides.after.verdict))
-        if not alone.holds:
-            return Advanced(proof, besides, self.runs, self.ran_alone)
-        run = run_whole(search, search.consistency.reverted(besides))
-        if run is not None:
-            return Advanced(proof, besides, self.runs, self.ran_alone, instead=run)
-        # The run that counts against the culprit takes the place of the proof.
-        self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
-        self.needless |= besides
-        return None
+        likely = sorted(
+            (unit for unit in besides if _may_be_it(search, unit)), key=lambda unit: -search.weights.get(unit, 0.0)
+        )
+        parts = [besides, *(search.consistency.advanced_alone({unit}) for unit in likely)] if likely else []
+        for part in dict.fromkeys(parts):
+            if not part.isdisjoint(self.core) or search.is_late:
+                continue
+            self.runs += 1
+            sentence = exchanged_in_words(search.exchange.package.packages, search.names(part), newer_base=False)
+            alone = trials.control(Claim(sentence, search.advanced(part), search.sides.after.verdict))
+            run = run_whole(search, search.consistency.reverted(part)) if alone.holds else None
+            if run is not None:
+                return Advanced(proof, part, self.runs, self.ran_alone, instead=run)
+            if alone.holds and part == besides:
+                # The run that counts against the culprit takes the place of the proof.
+                self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
+                self.needless |= besides
+                return None
+        return Advanced(proof, besides, self.runs, self.ran_alone)
 
     def _fail(self, proof: Proof, *, is_last: bool = False) -> None:
         """Keep a proof that does not hold, unless an earlier one says more: it had the verdict."""

@@ -33,13 +33,13 @@ from harness.errors import BadRepro, HarnessError, HarnessFault, NoNetwork, NoSp
 from harness.model import Combination, Device, Lock, Observation, Pin, Repro, normalized_name
 from harness.model.repro import parse_repro
 from harness.model.text import plain
-from harness.probing.probe import Probe, Terms, observation_without_run, probe_key
+from harness.probing.probe import Probe, observation_without_run, probe_key
 from harness.records import INVALID, as_record, read_record, value_of, write_record
 from harness.redact import everywhere
 from harness.run.devices import Gpu
 from harness.run.launch import is_whole
 from harness.run.locks import claimed_folder
-from harness.run.runner import script_name
+from harness.run.runner import Terms, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

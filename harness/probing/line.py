@@ -7,6 +7,7 @@ count as repetitions, for or against the result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -240,4 +241,6 @@ def left_out_words(reasons: Mapping[str, str]) -> tuple[str, ...]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
-    return tuple(f"left out: {listed(names, _SHOWN)} ({reason})" for reason, names in by_reason.items())
+    # A reason may end with the option that lifts it, in brackets.
+    flat = ((re.sub(r" \((--.*)\)$", r"; \1", reason), names) for reason, names in by_reason.items())
+    return tuple(f"left out: {listed(names, _SHOWN)} ({reason})" for reason, names in flat)

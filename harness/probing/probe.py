@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import evolve, frozen
 
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
-from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
+from harness.run.runner import Terms
 from harness.store import Store, observation_key
 
 if TYPE_CHECKING:
@@ -46,23 +46,6 @@ class Probe:
     hash_seed: int | None = None
     inside: Path | None = None
     fresh: bool = False
-
-
-@frozen
-class Terms:
-    """On which terms runs are made: what the user allows and gives them. A job is run on those of who asks.
-
-    `capability` is the compute capability to emulate. `pass_env` names variables of the machine that runs; `rights`
-    says what a run may do beyond the sandbox ("network", "unsandboxed"), which that machine sets up. `variables` is a
-    hash of the user's variables where the question was asked.
-    """
-
-    capability: str = DEFAULT_CAPABILITY
-    pass_env: tuple[str, ...] = ()
-    torch_backend: str = ""
-    rights: str = ""
-    variables: str = ""
-    is_sandbox_required: bool = False
 
 
 @frozen

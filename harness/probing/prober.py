@@ -20,7 +20,7 @@ from harness.environment import (
 )
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
-from harness.errors import MissingProgram, UserMistake
+from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
@@ -28,7 +28,6 @@ from harness.model.text import listed
 from harness.probing.probe import (
     Prepared,
     Probe,
-    Terms,
     observation_of,
     observation_without_run,
     path_of,
@@ -36,12 +35,12 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
-from harness.run.devices import kind_of, unavailable
+from harness.run.devices import check_available, kind_of
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
 from harness.run.programs import program_of
 from harness.run.result import read_imports
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, Terms, Tracing, run_repro
 from harness.store import is_kept
 
 if TYPE_CHECKING:
@@ -172,20 +171,16 @@ class Prober:
         """What prevents a run with a lock, and why; None if nothing that is known before."""
         if flaws := [tree.flaw for tree in probe.repro.given if tree.flaw]:
             return Outcome.NOT_MADE, "; ".join(flaws)
-        self._check_device(probe)
+        check_available(probe.combination.device, self.gpus)
         if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
             return Outcome.UNINSTALLABLE, flaw
         return None
-
-    def _check_device(self, probe: Probe) -> None:
-        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            raise UserMistake(why, hint="--device emulated runs it with the stand-in for CUDA")
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
-        self._check_device(probe)
+        check_available(probe.combination.device, self.gpus)
         # Its Python may be a copy, not a link to where the standard library is.
         environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
         return Prepared(probe, self.key(probe, lock), environment=environment)
@@ -280,20 +275,22 @@ class Prober:
                 raise NotKept(f"what {tree.variable} names is no longer in the cache, or was changed there")
         alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
         with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias) as place:
-            traced = None if probe.trace is None else self.imports_file(probe, place.environment.lock)
+            tracing = None
+            if probe.trace is not None:
+                tracing = Tracing(probe.trace, self.imports_file(probe, place.environment.lock))
             job = evolve(
                 self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                trace=probe.trace,
-                imports=traced,
-                readable=(*self._readable(probe, lock, place), *environment.readable),
-                writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
+                tracing=tracing,
                 keep=self.trees.keep if probe.repro.step == MAKE else None,
             )
+            writable = (*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else []))
+            readable = (*job.place.readable, *environment.readable)
+            job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))
             gpus = self.gpus if probe.combination.device is Device.CUDA else ()
             pool = GpuPool(gpus, self.workspace.locks, self.reporter)
             with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED) as gpu, self.memory.entered():
-                ran = run_repro(evolve(job, extra_env=kind_of(gpu).show(gpu)) if gpu is not None else job)
+                ran = run_repro(evolve(job, variables=kind_of(gpu).show(gpu)) if gpu is not None else job)
                 self.memory.note(ran.peak_memory or 0)
             machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}
             if environment.folder is None:
@@ -302,27 +299,20 @@ class Prober:
 
     def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
         """The job of a run in an environment; it has no log yet."""
-        return Job(
+        repro = probe.repro
+        # Of the cache: its environment, which an alias or a mixture links to, and its folders.
+        folders = [tree.folder for tree in repro.given] + [path for path in repro.search_path if path.startswith("/")]
+        readable = (self.builder.location(lock).folder, place.scratch, *map(Path, folders))
+        where = Place(
             python=place.environment.python,
-            repro=probe.repro,
-            log_path=Path(),
-            scratch_root=place.scratch,
-            device=probe.combination.device,
-            pycache_prefix=place.pycache,
-            pass_env=self.terms.pass_env,
-            capability=self.terms.capability,
+            scratch=place.scratch,
+            pycache=place.pycache,
             invoked_from=self.invoked_from,
             sandbox=self.sandbox,
             own=(self.workspace.root,),
-            readable=self._readable(probe, lock, place),
-            hash_seed=seed_of(probe, lock),
+            readable=readable,
         )
-
-    def _readable(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> tuple[Path, ...]:
-        """What a run needs of the cache: its environment, which an alias or a mixture links to, and its folders."""
-        repro = probe.repro
-        folders = [tree.folder for tree in repro.given] + [path for path in repro.search_path if path.startswith("/")]
-        return (self.builder.location(lock).folder, place.scratch, *map(Path, folders))
+        return Job(repro, where, Path(), probe.combination.device, self.terms, hash_seed=seed_of(probe, lock))
 
     def _stored(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""

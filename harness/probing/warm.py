@@ -115,10 +115,11 @@ class WarmEnvironment:
             scratch = place.scratch / "forks"
             scratch.mkdir()
             repro = with_own_folders(base.repro, scratch / "built")
+            job = prober.job(base, lock, place)
             fresh = prober.store.get(prober.key(base, lock))
             warm = cls(
                 prober,
-                evolve(prober.job(base, lock, place), repro=repro, scratch_root=scratch),
+                evolve(job, repro=repro, place=evolve(job.place, scratch=scratch)),
                 packages,
                 place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages,
                 (modules, graph[1]),

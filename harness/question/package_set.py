@@ -70,7 +70,6 @@ class PackageSet:
         changes: Versions,
         attempt: int = 0,
         *,
-        repro: Repro | None = None,
         held: Versions | None = None,
     ) -> Probe:
         """Return the probe with these packages at other versions; None leaves a package out.
@@ -79,22 +78,22 @@ class PackageSet:
         as well if they can be resolved together; else one of them is left out, or all of them.
         """
         rest = {name: version for name, version in (held or {}).items() if name not in changes}
-        probe = self._probe({**rest, **changes}, attempt, repro)
+        probe = self._probe({**rest, **changes}, attempt)
         for left_out in (*([name] for name in rest), list(rest)) if rest else ():
             if prober.resolve(probe).lock is not None:
                 break
             fewer = {name: version for name, version in rest.items() if name not in left_out}
-            probe = self._probe({**fewer, **changes}, attempt, repro)
+            probe = self._probe({**fewer, **changes}, attempt)
         return self._in_place(prober, probe) if self.way is Way.IN_PLACE else probe
 
-    def _probe(self, versions: Versions, attempt: int, repro: Repro | None) -> Probe:
+    def _probe(self, versions: Versions, attempt: int) -> Probe:
         near = self.lock if self.way in (Way.NEAR, Way.IN_PLACE) else None
         combination = self._combination(versions, near)
         if near is not None and self.way is Way.NEAR:
             combination = evolve(combination, prereleases=(*prereleases_of(near), *combination.prereleases))
         if self.way in (Way.NEAR, Way.DAY):
             combination = evolve(combination, from_source=(*combination.from_source, *self.sources))
-        return Probe(repro or self.repro, combination, near, attempt)
+        return Probe(self.repro, combination, near, attempt)
 
     def _combination(self, versions: Versions, near: Lock | None) -> Combination:
         """Return what is required with some packages at other versions.

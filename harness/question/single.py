@@ -222,7 +222,8 @@ def _observation(session: Session, key: str) -> Observation:
     known = [o for o in known if o.key == key] or known
     if len(known) != 1:
         why = f"{len(known)} observation ids start" if known else "no observation id starts"
-        raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
+        hint = "harness results lists them; type it where the question was asked, or name its records with --results"
+        raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint=hint)
     return known[0]
 
 

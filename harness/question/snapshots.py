@@ -89,9 +89,9 @@ class Snapshot(PackageSet):
         """Return the probe of this snapshot unchanged."""
         return Probe(repro or self.repro, self.combination, lock=self.lock, inside=self.inside)
 
-    def constrained(self, prober: Probing, constraints: Sequence[str], repro: Repro) -> Probe:
+    def constrained(self, prober: Probing, constraints: Sequence[str]) -> Probe:
         """Return the probe of this snapshot with additional constraints."""
-        probe = self.at(prober, {}, repro=repro)
+        probe = self.at(prober, {})
         requirements = (*probe.combination.requirements, *constraints)
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 

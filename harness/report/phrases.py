@@ -13,6 +13,7 @@ from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.text import listed, ranged
 from harness.report.commands import local_versions
 from harness.run.devices import choose_device
+from harness.search import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,9 @@ def certainty(answer: Answer) -> str:
         return "certain for the releases that were run"
     if any(culprit.boundary.untried for culprit in answer.culprits):
         return f"not certain which release: one of {ranged(answer.suspects)}, of which only the last could be run"
-    release = "the release is certain: both sides of the change were run"
+    known = answer.boundary.certainty
+    is_sure = not known.is_mixed and (known.confidence is None or known.confidence >= CONFIDENCE)
+    release = f"the release is {'certain' if is_sure else 'likely'}: both sides of the change were run"
     if not answer.findings:
         return f"{release}; not bisected below the release"
     finest = answer.findings[-1]

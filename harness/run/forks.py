@@ -58,16 +58,16 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
 
     Raises `ZygoteFailed` if that fails, or if an import started a thread or initialised CUDA.
     """
-    with scratch_folder(job.scratch_root) as folder:
-        env = environment_of(folder, job, job.invoked_from.absolute())
+    with scratch_folder(job.place.scratch) as folder:
+        env = environment_of(folder, job, job.place.invoked_from.absolute())
         sandbox: list[str] = []
-        if job.sandbox is not None:
+        if job.place.sandbox is not None:
             access = file_access(folder, job, (), env)
             readable = (*access.readable, INSIDE.parent)
-            sandbox = job.sandbox.around(evolve(access, scratch=job.scratch_root, readable=readable))
+            sandbox = job.place.sandbox.around(evolve(access, scratch=job.place.scratch, readable=readable))
             # The parent would be the thread that starts it. It ends with its socket, so with this process.
             sandbox.remove(DIE_WITH_PARENT)
-        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
+        emulation = {"package": str(INSIDE / "emulation"), "capability": job.terms.capability}
         order = {
             "modules": list(modules),
             "emulation": emulation if job.device is Device.EMULATED else None,
@@ -79,7 +79,7 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
         ours, theirs = socket.socketpair()
         with theirs, folder.log.open("wb") as log:
             process = subprocess.Popen(
-                [*sandbox, str(job.python), str(INSIDE / "zygote.py"), str(folder.job)],
+                [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.job)],
                 stdin=theirs.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,

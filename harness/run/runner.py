@@ -55,36 +55,67 @@ _PATHS_IN = (
 
 
 @frozen
-class Job:
-    """What to run, and how.
+class Terms:
+    """On which terms runs are made: what the user allows and gives them. A job is run on those of who asks.
 
-    `python` is the environment's interpreter. `log_path` is where to write the log, compressed by gzip; `scratch_root`
-    is the folder for everything else that the run writes. `pass_env` names variables of the harness's environment to
-    pass on; `extra_env` adds others. `capability` is the compute capability to emulate. The paths of a command are
-    relative to `invoked_from`. `trace` names the installed files to trace, which makes the run slower; `imports` is
-    where to write the import graph of a traced run. In `sandbox` (None: no sandbox) the run can also read `readable`
-    and write `writable`; what it uses of these and of the folders in `own` is part of what is run. With `zygote` the
-    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
-    `keep` gets the folder that a first step wrote, and returns the hash of its content.
+    `capability` is the compute capability to emulate. `pass_env` names variables of the machine that runs; `rights`
+    says what a run may do beyond the sandbox ("network", "unsandboxed"), which that machine sets up. `variables` is a
+    hash of the user's variables where the question was asked.
+    """
+
+    capability: str = DEFAULT_CAPABILITY
+    pass_env: tuple[str, ...] = ()
+    torch_backend: str = ""
+    rights: str = ""
+    variables: str = ""
+    is_sandbox_required: bool = False
+
+
+@frozen
+class Place:
+    """Where a run happens, and what it can see there.
+
+    `python` is the environment's interpreter, `scratch` the folder for what the run writes, `pycache` the prefix of its
+    bytecode (None: the default one). The paths of a command are relative to `invoked_from`. In `sandbox` (None: no
+    sandbox) the run can also read `readable` and write `writable`; what it uses of these and of the folders in `own` is
+    part of what is run.
     """
 
     python: Path
-    repro: Repro
-    log_path: Path
-    scratch_root: Path
-    device: Device = Device.CPU
-    pycache_prefix: Path | None = None
-    pass_env: tuple[str, ...] = ()
-    extra_env: dict[str, str] = field(factory=dict)
-    capability: str = DEFAULT_CAPABILITY
+    scratch: Path
+    pycache: Path | None = None
     invoked_from: Path = field(factory=Path.cwd)
-    trace: frozenset[str] | None = None
     sandbox: Sandbox | None = None
     own: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
-    zygote: Zygote | None = None
+
+
+@frozen
+class Tracing:
+    """The installed files to trace, which makes a run slower, and where to write the graph of all its imports."""
+
+    files: frozenset[str]
     imports: Path | None = None
+
+
+@frozen
+class Job:
+    """What to run, and how.
+
+    `log_path` is where to write the log, compressed by gzip. `variables` are added to those of `terms`. With `zygote`
+    the run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order
+    sets. `keep` gets the folder that a first step wrote, and returns the hash of its content.
+    """
+
+    repro: Repro
+    place: Place
+    log_path: Path
+    device: Device = Device.CPU
+    terms: Terms = Terms()
+    variables: dict[str, str] = field(factory=dict)
+    tracing: Tracing | None = None
+    zygote: Zygote | None = None
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
 
@@ -93,7 +124,7 @@ class Job:
         """The files to trace, and whether calls are counted, which says where time and memory go; None: no trace."""
         signature = self.repro.signature
         counts = signature is not None and signature.is_cost
-        return {"files": sorted(self.trace), "counts": counts} if self.trace is not None else None
+        return {"files": sorted(self.tracing.files), "counts": counts} if self.tracing is not None else None
 
 
 def run_repro(job: Job) -> Ran:
@@ -104,11 +135,11 @@ def run_repro(job: Job) -> Ran:
     `HarnessFault` on an internal error.
     """
     try:
-        with scratch_folder(job.scratch_root) as scratch:
+        with scratch_folder(job.place.scratch) as scratch:
             return _run_in(scratch, job)
     except OSError as error:
         if is_out_of_space(error):
-            raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
+            raise NoSpace(f"no space left for a run below {job.place.scratch}: {error}") from error
         raise
 
 
@@ -121,30 +152,30 @@ def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     with scratch.log.open("x+b") as log:
         ran = _run_with(log, scratch, job)
         keep_log(log, job.log_path)
-        if job.imports is not None:
+        if job.tracing is not None and job.tracing.imports is not None:
             with contextlib.suppress(Unreadable):
                 if (graph := content_of(scratch.imports, REPORT_LIMIT)) is not None:
-                    write_whole(job.imports, graph)
+                    write_whole(job.tracing.imports, graph)
         if job.keep is not None and ran.outcome is Outcome.COMPLETED:
             ran = evolve(ran, wrote=job.keep(scratch.artifacts))
-    if job.pycache_prefix is not None:
+    if job.place.pycache is not None:
         # Remove the bytecode of modules in the working folder, which no later run can use.
-        remove_tree(Path(f"{job.pycache_prefix}{scratch.root}"))
+        remove_tree(Path(f"{job.place.pycache}{scratch.root}"))
     return ran
 
 
 def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     """Run a job, and classify how it ended."""
-    root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
+    root = scratch.work / job.repro.inside if job.repro.project else job.place.invoked_from.absolute()
     beside = [scratch.work / folder for folder in job.repro.search_path]
-    if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
+    if why := missing_program(job.repro.argv, job.place.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
     if job.zygote is None:
-        write_stubs(scratch.stubs, job.python, user_path(os.environ))
+        write_stubs(scratch.stubs, job.place.python, user_path(os.environ))
     else:  # forks share the stubs: to make and remove hundreds of links takes longer than a fork
-        shared = job.scratch_root / "stubs"
+        shared = job.place.scratch / "stubs"
         if not shared.is_dir():
-            write_stubs(shared, job.python, user_path(os.environ))
+            write_stubs(shared, job.place.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
     recorder, limits = _recorder(job, scratch), Limits(job.repro.timeout, job.repro.memory)
     if isinstance(recorder, Collection):
@@ -155,8 +186,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         argv = recorder.start(argv, env)
     try:
         sandbox: list[str] = []
-        if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
-            sandbox = job.sandbox.around(file_access(scratch, job, argv, env))
+        if job.place.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
+            sandbox = job.place.sandbox.around(file_access(scratch, job, argv, env))
         ended = run_guarded(
             argv,
             env=env,
@@ -170,7 +201,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
-            raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
+            raise HarnessFault(f"the interpreter {job.place.python} can't be started: {error.strerror}") from error
         program = program_of(job.repro.argv)
         raise MissingProgram(f"{program} can't be started: {error.strerror}", program) from error
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
@@ -178,17 +209,17 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
     if recorder is not None:
         ran = recorder.added_to(ran)
-    is_offline = job.sandbox is not None and not job.sandbox.network
+    is_offline = job.place.sandbox is not None and not job.place.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
-    sandboxed = job.sandbox.label if job.sandbox is not None else "none"
-    used = outside_of(_outside(scratch, job), job.repro.argv, root, job.python.parent)
+    sandboxed = job.place.sandbox.label if job.place.sandbox is not None else "none"
+    used = outside_of(_outside(scratch, job), job.repro.argv, root, job.place.python.parent)
     return evolve(ran, outside=used, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
 
 
 def _outside(scratch: ScratchFolder, job: Job) -> dict[str, Any]:
     """How the processes of a run record what they use besides what is its own."""
-    folders = (*job.own, *job.readable, *job.writable)
+    folders = (*job.place.own, *job.place.readable, *job.place.writable)
     own = {str(place) for folder in folders for place in (folder, folder.resolve())}
     return {"record": str(scratch.outside), "scratch": str(scratch.root), "own": sorted(own)}
 
@@ -201,11 +232,11 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
         return _command(job)
     return script_command(
         scratch,
-        python=job.python,
+        python=job.place.python,
         inside=INSIDE,
         name=script_name(job.repro),
         source=job.repro.source,
-        capability=job.capability if job.device is Device.EMULATED else None,
+        capability=job.terms.capability if job.device is Device.EMULATED else None,
         outside=outside,
         traced=job.traced,
     )
@@ -228,21 +259,21 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
     env = process_environment(
         scratch,
         ours=os.environ,
-        python=job.python,
-        pass_env=(*job.pass_env, *passed_variables()),
+        python=job.place.python,
+        pass_env=(*job.terms.pass_env, *passed_variables()),
         extra={
             **repro_variables(repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **({"PYTHONPATH": os.pathsep.join(map(str, importable))} if importable else {}),
             **given_variables(scratch, repro.step, given),
             **(hidden() if job.device is Device.CPU else {}),
-            **({"PYTHONPYCACHEPREFIX": str(job.pycache_prefix)} if job.pycache_prefix is not None else {}),
-            **job.extra_env,
+            **({"PYTHONPYCACHEPREFIX": str(job.place.pycache)} if job.place.pycache is not None else {}),
+            **job.variables,
         },
     )
     # Programs that were built for the repro come first, then those of the environment.
     built = [Path(path, "bin") for path in repro.search_path if Path(path).is_absolute()]
-    env["PATH"] = os.pathsep.join(map(str, [*built, job.python.parent, scratch.stubs, user_path(os.environ)]))
+    env["PATH"] = os.pathsep.join(map(str, [*built, job.place.python.parent, scratch.stubs, user_path(os.environ)]))
     return env
 
 
@@ -256,13 +287,17 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
     typed = [value for name, value in job.repro.params.items() if name in job.repro.typed]
     files += [value for value in typed if isinstance(value, str) and value.startswith("/")]
     files += [path for word in argv if (path := _path_in(word)).startswith("/")]
-    writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
+    writable = (job.place.pycache,) if job.place.pycache is not None else ()
     return FileAccess(
         scratch=scratch.root,
         work=scratch.work / job.repro.inside,
-        python=job.python,
-        readable=(*job.readable, job.invoked_from.absolute(), *map(Path, [*files, *_folders(user_path(os.environ))])),
-        writable=(*job.writable, *writable),
+        python=job.place.python,
+        readable=(
+            *job.place.readable,
+            job.place.invoked_from.absolute(),
+            *map(Path, [*files, *_folders(user_path(os.environ))]),
+        ),
+        writable=(*job.place.writable, *writable),
     )
 
 
@@ -322,8 +357,8 @@ def _command(job: Job) -> list[str]:
         return list(job.repro.argv)
     program, *arguments = job.repro.argv
     if os.sep in program:
-        program = _absolute(program, job.invoked_from)
-    return [program, *(_absolute(argument, job.invoked_from) for argument in arguments)]
+        program = _absolute(program, job.place.invoked_from)
+    return [program, *(_absolute(argument, job.place.invoked_from) for argument in arguments)]
 
 
 def _absolute(argument: str, folder: Path) -> str:

@@ -37,9 +37,9 @@ from harness.terminal.console import STYLE, Console, duration, line_width, pictu
 
 _REDRAW_S = 0.125
 _DAY_S = 24 * 3600.0
-_UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
+_KNOWN = "known already"
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _REASON_FIRST = 32  # what a reason needs before there is room for what is left
 _SIGNATURE = 160
@@ -101,20 +101,23 @@ class PlainView:
             case Started(label):
                 self._clock.started(label)
             case Judged():
-                self._clock.ended(event.label, cached=event.cached)
+                seconds = self._clock.ended(event.label)
+                by = self._answered.by(event, seconds)
+                self._clock.answered(ran=not event.cached, is_known=by == _KNOWN)
                 left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
-                self._judged(event, left)
+                self._judged(event, by, left)
 
     def _say(self, line: str, hang: int = 0) -> None:
         print_text(self.console, line, self._style, hang=hang)
 
     def _begin(self, progress: Progress) -> None:  # noqa: ARG002 - a view that draws shows it
+        self._clock.begin()
         self.end()
 
-    def _judged(self, event: Judged, left: str) -> None:
+    def _judged(self, event: Judged, by: str, left: str) -> None:
         if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
             self.end()
-            print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
+            print_line(self.console, probe_line(self.console, event, by, left))
 
 
 class LiveView(PlainView):
@@ -158,7 +161,7 @@ class LiveView(PlainView):
                 self._end(label)
 
     def _begin(self, progress: Progress) -> None:
-        self.end()
+        super()._begin(progress)
         self._busy.clear()
         self._requested.clear()
         self._progress = progress
@@ -168,7 +171,7 @@ class LiveView(PlainView):
                 self._live.start()
             self._drawing.start()
 
-    def _judged(self, event: Judged, left: str) -> None:
+    def _judged(self, event: Judged, by: str, left: str) -> None:
         if event.label not in self._busy:
             self._end_steps()
         self._end(event.label)
@@ -176,7 +179,7 @@ class LiveView(PlainView):
             self._progress, self._left = event.progress, left
         if not self._repeats.took(event) and self._answered.is_news(event):
             self.end()
-            print_text(self.console, probe_line(self.console, event, self._answered.by(event)), hang=_WORD + 2)
+            print_text(self.console, probe_line(self.console, event, by), hang=_WORD + 2)
 
     def _end(self, label: str) -> None:
         self._busy.pop(label, None)
@@ -219,7 +222,7 @@ class WarningsOnly:
 
 
 def is_due(warning: Warned) -> bool:
-    """Whether a warning is to be shown: a daily one is not if it was in the last 24 hours."""
+    """Whether to show a warning: a daily one only if it was not in the last 24 hours."""
     if not warning.is_daily:
         return True
     path = Workspace.default().root / "warned.txt"
@@ -318,23 +321,28 @@ class Answered:
         self._shown.add(key)
         return is_news
 
-    def by(self, event: Judged) -> str:
-        """The seconds of a run, else what answered instead."""
+    def by(self, event: Judged, seconds: float) -> str:
+        """The seconds that a run took, else what answered instead."""
         observation = event.observation
         first = self._first.setdefault(observation.key, event.label)
         if not event.cached:
-            return f"{observation.duration_s:.1f} s" if observation.outcome.ran else "not started"
+            return f"{seconds or observation.duration_s:.1f} s" if observation.outcome.ran else "not started"
         if first == event.label:
-            return "known already"
+            return _KNOWN
         return f"same packages as {first}" if len(first) <= _SHORT else "same packages as before"
 
 
 class Clock:
-    """Times runs, each identified by its candidate."""
+    """Times runs, each identified by its candidate, and estimates from those of one search how long others take."""
 
     def __init__(self) -> None:
         self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
+        self._last = time.monotonic()
+
+    def begin(self) -> None:
+        """Forget how long runs took: another search may have runs of another kind."""
+        self._taken.clear()
         self._last = time.monotonic()
 
     def started(self, candidate: Hashable) -> None:
@@ -345,15 +353,23 @@ class Clock:
         """How long a candidate has been running, as text; "" if it is not running."""
         return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
 
-    def ended(self, candidate: Hashable, *, cached: bool) -> None:
-        """Note that a run ended, or that the store had its answer (`cached`)."""
+    def ended(self, candidate: Hashable) -> float:
+        """Note that a run ended; returns its seconds, 0.0 if it did not start."""
         now = time.monotonic()
-        if not cached:
-            self._taken.append(now - self._last)  # including its installation
+        return now - self._begun.pop(candidate, now)
+
+    def answered(self, *, ran: bool, is_known: bool) -> None:
+        """Note an answer: a run counts as the time since the answer before, installation and lanes included.
+
+        One that was known counts as none; one of the same packages as another says nothing about the next.
+        """
+        now = time.monotonic()
+        if ran or is_known:
+            self._taken.append(now - self._last if ran else 0.0)
         self._last = now
-        self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long this many runs will take, from the mean time between the ends of runs so far."""
-        mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
-        return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
+        """How long this many runs will take, from the mean of those so far; unknown until one has run."""
+        if not any(self._taken):
+            return "time unknown"
+        return f"about {duration(runs * sum(self._taken) / len(self._taken))}"

@@ -68,6 +68,23 @@ def test_a_definition_with_another_name_in_its_place_is_one_region():
     assert len(regions(GONE.format("one") + "X = 1\n", GONE.format("two") + "X = 1\n")) == 1
 
 
+def test_functions_are_paired_by_name_before_their_lines_are_compared():
+    """A rewritten file has many lines that look like lines of other functions."""
+    size = "def size(char):\n    total = 0\n    return total\n\n\n"
+    length = "def length(text):\n    if not text:\n        return 0\n    return sum(map(size, text))\n\n\n"
+    cut = "def cut(text):\n    total = 0\n    return text\n"
+    added = (
+        "def _length(text):\n    total = 0\n    for char in text:\n        total += size(char)\n    return total\n\n\n"
+    )
+    after = length.replace("sum(map(size, text))", "_length(text)") + added + cut + "\n\n" + size.rstrip("\n") + "\n"
+    assert [(len(old), new[-1:]) for old, new in regions(size + length + cut, after)] == [
+        (5, []),
+        (1, ["    return _length(text)"]),
+        (0, [""]),
+        (0, ["    return total"]),
+    ]
+
+
 def edits_of(tmp_path, before, after):
     sides = []
     for name, text in (("before", before), ("after", after)):

@@ -10,8 +10,8 @@ from attrs import evolve
 from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
 from harness.probing import Probe
 from harness.probing.job import SCHEMA, MachineKind, ProbeJob, Result
-from harness.probing.probe import Terms
 from harness.records import as_record
+from harness.run.runner import Terms
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])
 RAISED = RaisedException(

@@ -25,8 +25,8 @@ from harness.model.repro import parse_repro
 from harness.probing import probe_key
 from harness.probing.bundle import absorb
 from harness.probing.job import ProbeJob
-from harness.probing.probe import Terms
 from harness.run.devices import Gpu
+from harness.run.runner import Terms
 
 HOUSE = Path(harness.__file__).parent
 INSIDE = [HOUSE / "run" / "guard.py", *(HOUSE / "run" / "inside").rglob("*.py")]

@@ -83,3 +83,14 @@ def test_a_message_that_the_user_gave_is_enough_for_mixtures():
     judge = Judge(Signature(exception="TypeError", message="unexpected keyword"), None)
     failure = failed("f() got an unexpected keyword argument 'a'")
     assert judge.for_mixtures(failure)(failed("g() got an unexpected keyword argument 'b'")).verdict is Verdict.BAD
+
+
+def test_a_strict_judge_of_mixtures_calls_only_what_looks_like_a_passing_release_good():
+    def passed(size: float) -> Observation:
+        return Observation("ab", Outcome.COMPLETED, "step", "d", Device.CPU, metrics={"size": size})
+
+    judge = Judge(Signature(exception="TypeError"), None).for_mixtures(failed("no"), [passed(3), passed(3)])
+    assert judge(passed(7)).verdict is Verdict.GOOD
+    assert judge.strictly()(passed(7)).verdict is Verdict.SKIP
+    assert judge.strictly()(passed(3)).verdict is Verdict.GOOD
+    assert judge.strictly()(failed("no")).verdict is Verdict.BAD

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from attrs import fields_dict
 
 from harness.model import Device, Repro
 from harness.run.result import Ran
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, Terms, run_repro
 
 # Starts a grandchild that leaves its process group, session and parent; then waits with it.
 DETACHED_GRANDCHILD = """
@@ -48,14 +49,10 @@ def job(
 ) -> Job:
     """A job whose every file is below `folder`."""
     repro = Repro(name=name, digest="", source=source, argv=argv, params=params or {}, timeout=timeout, memory=memory)
-    return Job(
-        python=Path(python),
-        repro=repro,
-        device=device,
-        log_path=folder / "logs" / "log.gz",
-        scratch_root=folder / "scratch",
-        **more,
-    )
+    where = {name: more.pop(name) for name in fields_dict(Place) if name in more}
+    terms = Terms(**{name: more.pop(name) for name in fields_dict(Terms) if name in more})
+    place = Place(Path(python), folder / "scratch", **where)
+    return Job(repro, place, folder / "logs" / "log.gz", device, terms, **more)
 
 
 def run(folder: Path, source: str = "", **more: Any) -> Ran:

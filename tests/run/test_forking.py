@@ -21,7 +21,7 @@ from harness.model.repro import Repro
 from harness.run.forks import Zygote, started_zygote
 from harness.run.process import Cancelled, ZygoteFailed, cancelled_by
 from harness.run.result import Ran
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, run_repro
 
 PYTHON = Path(sys.executable)
 AT_FORKS = ("asyncio", "threading", "multiprocessing", "concurrent.futures")
@@ -45,7 +45,7 @@ def modules(tmp_path: Path) -> Path:
 
 def start(tmp_path: Path, folder: Path, *names: str, python: Path = PYTHON) -> AbstractContextManager[Zygote]:
     repro = Repro(name="step", digest="0", search_path=(str(folder),))
-    return started_zygote(Job(python, repro, tmp_path / "log.gz", tmp_path / "scratch"), names)
+    return started_zygote(Job(repro, Place(python, tmp_path / "scratch"), tmp_path / "log.gz"), names)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_fork_that_dies_says_why(tmp_path: Path, modules: Path) -> None:
 
 def forked(tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0, python: Path = PYTHON) -> Ran:
     repro = Repro(name="step", digest="0", source=source, path="step.py", timeout=timeout)
-    job = Job(python, repro, tmp_path / "log.gz", tmp_path / "scratch", zygote=zygote)
+    job = Job(repro, Place(python, tmp_path / "scratch"), tmp_path / "log.gz", zygote=zygote)
     return run_repro(job)
 
 

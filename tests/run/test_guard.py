@@ -132,7 +132,7 @@ def test_kill_9_of_the_harness_leaves_no_process(tmp_path):
     pids = tmp_path / "pids"
     source = (
         "import pathlib, probes, sys\n"
-        "probes.run(pathlib.Path(sys.argv[1]), probes.HANG, extra_env={'PIDS': sys.argv[2]})\n"
+        "probes.run(pathlib.Path(sys.argv[1]), probes.HANG, variables={'PIDS': sys.argv[2]})\n"
     )
     harness = subprocess.Popen(
         [sys.executable, "-c", source, str(tmp_path), str(pids)],
@@ -151,7 +151,7 @@ def test_ctrl_c_in_the_terminal_reaches_only_the_harness(tmp_path):
     source = (
         "import pathlib, probes, sys\n"
         "try:\n"
-        "    probes.run(pathlib.Path(sys.argv[1]), probes.HANG, extra_env={'PIDS': sys.argv[2]})\n"
+        "    probes.run(pathlib.Path(sys.argv[1]), probes.HANG, variables={'PIDS': sys.argv[2]})\n"
         "except KeyboardInterrupt:\n"
         "    sys.exit(130)\n"
     )

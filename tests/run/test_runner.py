@@ -169,7 +169,7 @@ def test_other_processes_do_not_keep_a_script_from_completing(tmp_path, source):
 
 def test_a_hang_ends_at_the_timeout_and_shows_where_it_hung(tmp_path):
     pids = tmp_path / "pids"
-    ran = probes.run(tmp_path, probes.HANG, timeout=1.5, extra_env={"PIDS": str(pids)})
+    ran = probes.run(tmp_path, probes.HANG, timeout=1.5, variables={"PIDS": str(pids)})
     assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 1.5 s")
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
     assert 'probe.py", line 16 in <module>' in ran.tail
@@ -197,7 +197,7 @@ def test_cancelling_raises_and_leaves_no_process(tmp_path):
     def work():
         try:
             with cancelled_by(cancel):
-                run_repro(probes.job(tmp_path, probes.HANG, extra_env={"PIDS": str(pids)}))
+                run_repro(probes.job(tmp_path, probes.HANG, variables={"PIDS": str(pids)}))
         except Cancelled as stop:
             stopped.append(stop)
 
@@ -476,7 +476,7 @@ def test_used_files_are_listed_by_distribution(tmp_path, environment):
 def test_used_files_are_the_same_with_only_bytecode(tmp_path, environment):
     source = USING_TINY + "import sys\nfor name in list(sys.modules):\n    if 'tiny' in name: del sys.modules[name]\n"
     for _ in range(2):
-        ran = probes.run(tmp_path, source, python=str(environment[0]), pycache_prefix=tmp_path / "pyc")
+        ran = probes.run(tmp_path, source, python=str(environment[0]), pycache=tmp_path / "pyc")
         assert ran.loaded["tiny-package"] == TINY_FILES
     assert list((tmp_path / "pyc").rglob("steps.*.pyc"))
 

@@ -27,7 +27,7 @@ from harness.model.repro import Repro
 from harness.run import sandbox
 from harness.run.forks import started_zygote
 from harness.run.process import Cancelled, cancelled_by
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, run_repro
 from harness.run.sandbox import SandboxMode, View, choose
 
 try:
@@ -204,7 +204,7 @@ def test_an_environment_below_the_home_runs_and_is_read_only(tmp_path, home):
     site = next((home / "env").glob("lib/python*/site-packages"))
     (site / "tiny.py").write_text("x = 1\n")
     source = "import tiny\nassert tiny.x == 1\nopen(tiny.__file__, 'r+').write('x = 2')"
-    ran = run(tmp_path, source, python=str(home / "env" / "bin" / "python"), pycache_prefix=home / "pyc")
+    ran = run(tmp_path, source, python=str(home / "env" / "bin" / "python"), pycache=home / "pyc")
     assert ran.exception.message.startswith("[Errno 30]"), ran.tail
     assert (site / "tiny.py").read_text() == "x = 1\n"
 
@@ -241,7 +241,7 @@ def test_links_on_the_path_to_visible_folders_exist(tmp_path, home):
 
 def test_bytecode_is_kept(tmp_path, home):
     (home / "pyc").mkdir()
-    ran = run(tmp_path, "import this_is.absent", pycache_prefix=home / "pyc")
+    ran = run(tmp_path, "import this_is.absent", pycache=home / "pyc")
     assert ran.outcome is Outcome.RAISED
     assert list((home / "pyc").rglob("*.pyc"))
 
@@ -317,7 +317,7 @@ def test_gpus_are_passed_on(tmp_path, monkeypatch):
 
 def test_runs_can_be_forked_after_the_thread_that_started_their_process_has_ended(tmp_path):
     repro = Repro(name="step", digest="0", source="import json\n", path="step.py")
-    job = Job(Path(sys.executable), repro, tmp_path / "log.gz", tmp_path / "scratch", sandbox=SANDBOX)
+    job = Job(repro, Place(Path(sys.executable), tmp_path / "scratch", sandbox=SANDBOX), tmp_path / "log.gz")
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         zygote = pool.submit(lambda: stack.enter_context(started_zygote(job, ["json"]))).result()
         pool.shutdown()

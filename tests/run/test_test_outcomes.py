@@ -112,7 +112,7 @@ def run(folder, *argv, **more):
         folder.parent,
         argv=argv,
         invoked_from=folder,
-        extra_env={"PYTHONPATH": str(folder), **more.pop("env", {})},
+        variables={"PYTHONPATH": str(folder), **more.pop("env", {})},
         **more,
     )
 
@@ -399,8 +399,8 @@ def test_tests_of_an_installed_package_have_the_same_names_in_every_environment(
         (tests / "test_shop.py").write_text("def test_buy(): pass\ndef test_sell(): pass\n")
         environ = {"PYTHONPATH": str(tests.parent.parent)}
         command = ["pytest", "-q", "--pyargs", "shop"]
-        names.append(outcomes(probes.run(tmp_path, argv=tuple(command), extra_env=environ)))
-        some = probes.run(tmp_path, argv=only(command, [list(names[0])[1]]), extra_env=environ)
+        names.append(outcomes(probes.run(tmp_path, argv=tuple(command), variables=environ)))
+        some = probes.run(tmp_path, argv=only(command, [list(names[0])[1]]), variables=environ)
         assert list(outcomes(some)) == list(names[0])[1:]
     assert names[0] == names[1]
     assert len(names[0]) == 2

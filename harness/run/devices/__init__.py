@@ -19,6 +19,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from harness.errors import UserMistake
 from harness.model import Device, Outcome
 from harness.model.text import one_line
 
@@ -178,6 +179,12 @@ def unavailable(device: Device, gpus: tuple[Gpu, ...]) -> str | None:
         tools = [tool for kind in kinds() for tool in kind.tools]
         return f"no GPU found ({', '.join(tools[:-1])} and {tools[-1]} list none)"
     return None
+
+
+def check_available(device: Device, gpus: tuple[Gpu, ...]) -> None:
+    """Raise `UserMistake` if nothing can run on a device of this machine."""
+    if (why := unavailable(device, gpus)) is not None:
+        raise UserMistake(why, hint="--device emulated runs it with the stand-in for CUDA")
 
 
 def _on_gpus(gpus: tuple[Gpu, ...]) -> str:

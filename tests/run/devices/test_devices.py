@@ -23,7 +23,7 @@ from harness.run.devices import (
     visible,
 )
 from harness.run.devices.cuda import parse_gpus
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, run_repro
 
 MIB = 1024 * 1024
 LISTING = """\
@@ -167,12 +167,11 @@ def test_another_vendor_is_one_file(tmp_path, monkeypatch):
         source = "import os; print(os.environ['HARNESS_DEVICE'])"
         ran = run_repro(
             Job(
-                python=Path(sys.executable),
-                repro=Repro(name="probe", digest="", source=source),
-                log_path=tmp_path / "log.gz",
-                scratch_root=tmp_path / "scratch",
-                device=device,
-                extra_env=kind_of(gpu).show(gpu),
+                Repro(name="probe", digest="", source=source),
+                Place(Path(sys.executable), tmp_path / "scratch"),
+                tmp_path / "log.gz",
+                device,
+                variables=kind_of(gpu).show(gpu),
             )
         )
         assert sentence == "Runs on GPU: Arc B580, driver 1.0: the results are those of oneAPI"

@@ -12,7 +12,7 @@ from harness.model import Device, Outcome
 from harness.model.repro import Repro
 from harness.run.forks import started_zygote
 from harness.run.process import ZygoteFailed
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, Place, run_repro
 
 # As unsloth does: it asks for the card while it is imported.
 MODULE = """\
@@ -38,7 +38,9 @@ assert torch.cuda.synchronize is cards.SYNCHRONIZE  # nothing is replaced twice
 
 def job_of(python: Python, folder: Path, modules: str, device: Device) -> Job:
     repro = Repro(name="step", digest="0", source=STEP, path="step.py", timeout=60.0, search_path=(modules,))
-    return Job(python.path, repro, folder / "log.gz", folder / "scratch", device, extra_env={"OMP_NUM_THREADS": "2"})
+    return Job(
+        repro, Place(python.path, folder / "scratch"), folder / "log.gz", device, variables={"OMP_NUM_THREADS": "2"}
+    )
 
 
 def test_a_process_with_the_stand_in_can_be_forked(torch_python: Python, tmp_path: Path) -> None:
