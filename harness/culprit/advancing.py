@@ -131,10 +131,10 @@ class _Advancing:
             run = run_whole(search, search.consistency.reverted(part)) if alone.holds else None
             if run is not None:
                 return Advanced(proof, part, self.runs, self.ran_alone, instead=run)
-            if alone.holds and part == besides:
+            if alone.holds:
                 # The run that counts against the culprit takes the place of the proof.
                 self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
-                self.needless |= besides
+                self.needless |= part
                 return None
         return Advanced(proof, besides, self.runs, self.ran_alone)
 
