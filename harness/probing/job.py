@@ -82,9 +82,17 @@ class SentFolder:
     content: bytes = field(default=b"", repr=False)
 
     def unpack(self, target: Path) -> None:
-        """Write the content to a folder."""
+        """Write the content to a folder. Raises `tarfile.TarError` if a part of it would lie outside."""
         with tarfile.open(fileobj=io.BytesIO(self.content)) as tar:
-            tar.extractall(target, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                tar.extractall(target, filter="data")
+                return
+            for member in tar:  # Python before 3.11.4
+                place = target / member.name
+                ends = [place.parent, *([place.parent / member.linkname] if member.issym() or member.islnk() else [])]
+                if member.isdev() or not all(end.resolve().is_relative_to(target.resolve()) for end in ends):
+                    raise tarfile.ExtractError(f"{member.name} would lie outside the folder")
+                tar.extract(member, target)
 
 
 @frozen

@@ -144,7 +144,10 @@ def line_between(
             subject, "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    good_end, bad_end = (release_end(str(version_of(end))) if end is not None else None for end in (good, bad))
+    # A build such as 1.4+cpu is tried as its release.
+    good_end, bad_end = (
+        release_end(str(public_version(version_of(end)))) if end is not None else None for end in (good, bad)
+    )
     question = evolve(question, good=good_end, bad=bad_end, combination=combination, as_of=day)
     return ReleaseLine(question, releases, left_out)
 

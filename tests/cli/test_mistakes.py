@@ -37,7 +37,8 @@ MISTAKES = [
     ("match quiet.log", "no exception in quiet.log", ""),
     ("match gone.log", "can't read gone.log", ""),
     ("repros numpy quaternion", "no known regression with 'numpy quaternion'", ""),
-    ("pin", "say what has to pass", ""),
+    ("pin", "no answers in", "harness bisect makes them"),
+    ("pin --good 2024-01-01", "say what has to pass", ""),
     ("pin --run 'python check.py' --constraints c.txt", "", "--format constraints -o c.txt"),
     ("matrix none.toml --table --json", "give one of them", ""),
 ]

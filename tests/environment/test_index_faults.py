@@ -286,5 +286,5 @@ def test_uv_does_not_fill_the_memory_with_a_page_without_an_end(tmp_path, monkey
             extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv"), "NO_PROXY": "127.0.0.1"},
         )
         with pytest.raises(NoNetwork, match="300 MiB of memory"):
-            uv.compile(["subject"], python=Path(sys.executable), folder=tmp_path)
+            uv.compile(["subject"], python=Path(sys.executable))
         server.shutdown()

@@ -50,7 +50,8 @@ def job(
     """A job whose every file is below `folder`."""
     repro = Repro(name=name, digest="", source=source, argv=argv, params=params or {}, timeout=timeout, memory=memory)
     where = {name: more.pop(name) for name in fields_dict(Place) if name in more}
-    terms = Terms(**{name: more.pop(name) for name in fields_dict(Terms) if name in more})
+    # The variables of a job are those to add, of its terms a hash.
+    terms = Terms(**{name: more.pop(name) for name in fields_dict(Terms) if name in more and name != "variables"})
     place = Place(Path(python), folder / "scratch", **where)
     return Job(repro, place, folder / "logs" / "log.gz", device, terms, **more)
 
