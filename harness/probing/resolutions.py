@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.environment.dates import this_second
-from harness.errors import NoNetwork
+from harness.environment.uv import unknown_project
+from harness.errors import NoNetwork, UnknownProject
 from harness.model import name_of
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ class Resolutions:
     def resolve(self, combination: Combination, near: Lock | None = None) -> Resolution:
         """Return the lock of a combination, from the store if what the index said then is still so.
 
-        `near` is the lock whose versions are preferred. Raises `NoNetwork` and `NoSpace`.
+        `near` is the lock whose versions are preferred. Raises `UnknownProject` if no index has a project that is
+        required itself, `NoNetwork` and `NoSpace`.
         """
         if (known := self.known(combination)) is not None:
             return known
         key, is_today = self._key(combination), self._is_today(combination)
         is_first = not self.resolver.index.has_state(_named(combination))
         resolution = self.resolver.resolve(combination, near, refresh=is_today and is_first)
+        if resolution.lock is None and (unknown := unknown_project(resolution.words)):
+            raise UnknownProject(unknown)
         if is_today:
             resolution = evolve(resolution, pages=self._pages(combination, resolution.lock))
         self._known[key] = resolution

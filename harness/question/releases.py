@@ -62,7 +62,9 @@ class ReleaseLine:
         return self._position(self.question.bad)
 
     def _position(self, end: End | None) -> int | None:
-        return self.names.index(end.text) if end is not None else None
+        if end is None:
+            return None
+        return [release.version for release in self.releases].index(public_version(version_of(end.text)))
 
     def beside(self, lock: Lock | None) -> PackageSet:
         """Return what stands beside each release: what was the newest on a day, or else as in a lock if possible."""
