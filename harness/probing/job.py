@@ -89,7 +89,7 @@ class SentFolder:
                 return
             for member in tar:  # Python before 3.11.4
                 place = target / member.name
-                ends = [place.parent, *([place.parent / member.linkname] if member.issym() or member.islnk() else [])]
+                ends = [place, *([place.parent / member.linkname] if member.issym() or member.islnk() else [])]
                 if member.isdev() or not all(end.resolve().is_relative_to(target.resolve()) for end in ends):
                     raise tarfile.ExtractError(f"{member.name} would lie outside the folder")
                 tar.extract(member, target)
