@@ -20,7 +20,7 @@ from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException, name_of
 from harness.model.culprit import Culprit
 from harness.model.signature import last_exception
-from harness.question.revisions import History
+from harness.question.revisions import LockHistory
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -60,7 +60,7 @@ def with_introductions(answer: Answer, root: Path | None) -> Answer:
         return answer
     python = answer.asked.python
     names = {change.name for change in answer.guilty_changes}
-    history = History.of(root, names.union(map(name_of, answer.asked.repro.dependencies)), python)
+    history = LockHistory.of(root, names.union(map(name_of, answer.asked.repro.dependencies)), python)
     if history is None:
         return answer
 

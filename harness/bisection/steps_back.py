@@ -21,7 +21,7 @@ from harness.model.text import counted, listed, one_line
 from harness.probing import Judge
 from harness.question.lower_bounds import admits
 from harness.question.request import EndKind, commit_end, day_end, release_end
-from harness.question.revisions import History
+from harness.question.revisions import LockHistory
 from harness.question.snapshots import NoSolution, Snapshot, Snapshots
 
 
@@ -134,7 +134,7 @@ class StepsBack:
             yield named
             before, without = (before, middle) if self.differs else (middle, without)
 
-    def _of_commit(self, history: History, number: int) -> tuple[str, Snapshot] | None:
+    def _of_commit(self, history: LockHistory, number: int) -> tuple[str, Snapshot] | None:
         file = history.file_in(sha := history.commits[number - 1])
         if file is None:
             return None

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Comparison, Failure, Status
+from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Outcome, Signature, Verdict, name_of
+from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
@@ -30,45 +30,6 @@ def sentence_of(answer: Answer) -> str:
         else ""
     )
     return lifted + _answer(answer) + _how_sure(answer) + _how_far(answer)
-
-
-def parts_of(answer: Answer) -> tuple[Answer, ...]:
-    """Return an answer for each culprit, see `part_of`; the answer itself if it has at most one."""
-    culprits = answer.culprits
-    return tuple(part_of(answer, (culprit,)) for culprit in culprits) if len(culprits) > 1 else (answer,)
-
-
-def part_of(answer: Answer, culprits: Sequence[Culprit]) -> Answer:
-    """Return what an answer says about some of its culprits: their failures and constraints, in sentences of its own.
-
-    Notes and what else differs between the two ends are left out. The run that shows the constraint of a single culprit
-    to be enough is that of its good side.
-    """
-    names = {change.name for culprit in culprits for change in culprit.packages}
-    names |= {other.subject for culprit in culprits for other in (culprit.boundary, *culprit.companions)}
-    wanted = {_met_with(culprit) for culprit in culprits}
-    failures = [
-        evolve(failure, culprits=own)
-        for failure in answer.failures
-        if (own := tuple(culprit for culprit in failure.culprits if _met_with(culprit) in wanted))
-    ]
-    shown = answer.verified_by
-    if shown is not None and len(culprits) == 1:
-        shown = culprits[0].boundary.by_verdict.get(Verdict.GOOD)
-    part = evolve(
-        answer,
-        failures=tuple(failures),
-        constraints=tuple(text for text in answer.constraints if name_of(text) in names),
-        verified_by=shown,
-        comparison=Comparison(answer.comparison.runs, lifted=answer.comparison.lifted),
-        notes=(),
-    )
-    return evolve(part, sentence=sentence_of(part))
-
-
-def _met_with(culprit: Culprit) -> tuple[str, str | None]:
-    """The release with which users meet a culprit, by which it is the same in all failures."""
-    return culprit.package, culprit.boundary.ends[1]
 
 
 def _answer(answer: Answer) -> str:

@@ -12,7 +12,7 @@ from attrs import evolve
 from rich.table import Table
 from rich.text import Text
 
-from harness.bisection.wording import parts_of
+from harness.bisection.by_culprit import answers_by_culprit
 from harness.cli.options import complete_answers, output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
@@ -76,7 +76,7 @@ def report(id: str | None, style: str, package: str | None, output: Path | None,
     stored = Archive(store).get(id)
     stored = stored.about_package(package) if package is not None else stored
     print_or_write(RENDERERS[style](page_of(store, stored)), output)
-    for part in parts_of(stored.answer):
+    for part in answers_by_culprit(stored.answer):
         recipient = recipient_package(part)
         if repository := repositories_of(evolve(stored, answer=part)).get(recipient):
             click.echo(f"  the repository of {recipient}: {repository}", err=True)

@@ -1,4 +1,4 @@
-"""Files that list packages, as they were in commits of the repository that tracks them: an end, or the way back.
+"""Files that list packages, as they were in the commits of the repository that tracks them.
 
 Nothing is checked out: a file, and those that it includes, are read from git's objects.
 """
@@ -147,7 +147,7 @@ def _read(path: Path, python: str) -> Pins:
 
 
 @frozen
-class History:
+class LockHistory:
     """What a repository installed: the `commits` that changed the files of these `paths`, the newest first.
 
     Of several files that a commit has, the first one counts.
@@ -158,7 +158,7 @@ class History:
     commits: tuple[str, ...]
 
     @classmethod
-    def of(cls, root: Path, names: Collection[str], python: str) -> History | None:
+    def of(cls, root: Path, names: Collection[str], python: str) -> LockHistory | None:
         """Return the history of a project's lock files, or of files with pins that list some of these packages.
 
         The lock of a workspace is above the project. None without a repository or such a file; requirements without
@@ -179,7 +179,7 @@ class History:
             return cls(repository, lists, repository.changing(*lists)) if lists else None
         return None
 
-    def until(self, moment: datetime | None) -> History:
+    def until(self, moment: datetime | None) -> LockHistory:
         """Return the history up to a moment; None is today."""
         if moment is None:
             return self

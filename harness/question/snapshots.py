@@ -27,7 +27,7 @@ from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Question
 from harness.question.releases import check_ends
 from harness.question.request import End, EndKind, Ends, day_end
-from harness.question.revisions import History, TrackedFile
+from harness.question.revisions import LockHistory, TrackedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,10 +176,10 @@ class Snapshots:
             return None, snapshot
         return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
 
-    def history(self) -> History | None:
+    def history(self) -> LockHistory | None:
         """Return what the project's repository says about the packages of earlier days, None if it says nothing."""
         names, root = set(map(name_of, self.requirements)), self.question.root
-        return History.of(root, names, self.interpreter.version) if root is not None else None
+        return LockHistory.of(root, names, self.interpreter.version) if root is not None else None
 
     def building_only(self, names: Collection[str]) -> Snapshots:
         """Snapshots for days that the user did not name: only what another end had to build is worth a build."""

@@ -9,10 +9,11 @@ import cattrs
 from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure
+from harness.bisection.by_culprit import answers_by_culprit
 from harness.bisection.observing import only_tests
 from harness.bisection.sections import rows_of, sections_of
 from harness.bisection.showing import json_of
-from harness.bisection.wording import parts_of, runs_made
+from harness.bisection.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Observation, Repro, Verdict, normalized_name
@@ -82,7 +83,7 @@ def page_of(store: Store, stored: StoredAnswer) -> Page:
     answer = everywhere(stored.answer, Culprit, lambda culprit: evolve(culprit, introduction=None))
     stored = evolve(stored, answer=answer)
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
-    sides = [side for part in parts_of(answer) for side in part.sides]
+    sides = [side for part in answers_by_culprit(answer) for side in part.sides]
     return report_page(
         stored,
         logs={side.key: store.log(side) for side in sides},
@@ -113,7 +114,7 @@ def report_page(
     sides.
     """
     answer = stored.answer
-    parts = [evolve(stored, answer=part) for part in parts_of(answer)]
+    parts = [evolve(stored, answer=part) for part in answers_by_culprit(answer)]
     contents = [_part(part, logs or {}, failing, is_one_of_many=len(parts) > 1) for part in parts]
     content = {
         "title": title_of(answer),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, QuestionRecord
-from harness.bisection.wording import part_of, parts_of
+from harness.bisection.by_culprit import answer_about, answers_by_culprit
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.culprit import Level
@@ -57,7 +57,7 @@ class StoredAnswer:
             known = listed(dict.fromkeys(culprit.package for culprit in culprits))
             hint = f"its culprits: {known}" if culprits else "it has no culprit"
             raise UserMistake(f"{name} is no culprit of this answer", hint=hint)
-        return evolve(self, answer=part_of(self.answer, wanted)) if len(culprits) > len(wanted) else self
+        return evolve(self, answer=answer_about(self.answer, wanted)) if len(culprits) > len(wanted) else self
 
     @property
     def repro(self) -> Repro:
@@ -68,7 +68,7 @@ class StoredAnswer:
 def stored_answer(answer: Answer, time: str) -> StoredAnswer:
     """Return the record of an answer; `time` is when it is stored (ISO 8601, UTC)."""
     found: list[Any] = []
-    for part in parts_of(answer):
+    for part in answers_by_culprit(answer):
         candidates = part.boundary.candidates
         depth = part.findings[-1].level if part.findings else Level.RELEASE
         found += [candidate.version for candidate in (*candidates[:1], *candidates[-1:])]

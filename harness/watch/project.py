@@ -19,9 +19,9 @@ from attrs import evolve, frozen
 from harness.atomic import write_whole
 from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import answer_question
+from harness.bisection.by_culprit import answers_by_culprit
 from harness.bisection.flow import snapshots_of
 from harness.bisection.sections import sections_of
-from harness.bisection.wording import parts_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
@@ -170,7 +170,7 @@ class ProjectWatch:
         if answer.status is not Status.FOUND and not answer.failures:
             return self._night(NightStatus.UNKNOWN, answer.sentence)
         answer = redacted(answer, private_of(self.session.store))
-        parts = parts_of(answer)
+        parts = answers_by_culprit(answer)
         titles = [title_of(part) if len(parts) > 1 else answer.sentence.rstrip(".") for part in parts]
         causes = tuple(
             ProjectCause(part.cause, title, self._report(part, green))

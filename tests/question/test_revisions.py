@@ -9,7 +9,7 @@ from git_project import GitProject, new_project
 
 from harness.errors import UserMistake
 from harness.question.request import EndKind, commit_end, parse_end
-from harness.question.revisions import History, TrackedFile
+from harness.question.revisions import LockHistory, TrackedFile
 from harness.repository.git import Repository
 
 NOW = datetime(2025, 8, 1, tzinfo=UTC)
@@ -82,7 +82,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitProject:
 
 
 def test_the_history_of_a_workspace_is_that_of_its_locks(workspace: GitProject) -> None:
-    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    history = LockHistory.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     assert len(history.commits) == 6
     files = [history.file_in(sha) for sha in history.commits]
@@ -92,7 +92,7 @@ def test_the_history_of_a_workspace_is_that_of_its_locks(workspace: GitProject) 
 
 
 def test_an_end_of_the_history_can_be_typed(workspace: GitProject) -> None:
-    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    history = LockHistory.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     file = history.file_in(history.commits[0])
     assert file is not None
@@ -118,7 +118,7 @@ def test_an_end_of_the_history_can_be_typed(workspace: GitProject) -> None:
     ],
 )
 def test_the_commit_that_brought_a_release_in(workspace: GitProject, package: str, version: str, subject: str) -> None:
-    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    history = LockHistory.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     introduction = history.introduction(package, version, "3.11.7")
     assert introduction is not None
@@ -128,7 +128,7 @@ def test_the_commit_that_brought_a_release_in(workspace: GitProject, package: st
 
 
 def test_a_package_that_no_lock_lists_has_no_commit(workspace: GitProject) -> None:
-    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    history = LockHistory.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     assert history.introduction("gamma", "1.0", "3.11.7") is None
 
@@ -138,11 +138,11 @@ def test_a_shallow_clone_does_not_tell_which_commit_it_was(
 ) -> None:
     workspace.git("clone", "--quiet", "--depth=1", workspace.folder.as_uri(), os.fspath(tmp_path / "shallow"))
     monkeypatch.chdir(tmp_path / "shallow/packages/mine")
-    history = History.of(Path.cwd(), {"alpha"}, "3.11.7")
+    history = LockHistory.of(Path.cwd(), {"alpha"}, "3.11.7")
     assert history is not None
     assert history.introduction("alpha", "2.0", "3.11.7") is None
 
 
 def test_a_lock_above_is_only_that_of_its_members(workspace: GitProject) -> None:
     workspace.commit("Begin another", {"packages/other/pyproject.toml": ""})
-    assert History.of(workspace.folder / "packages/other", {"alpha"}, "3.11.7") is None
+    assert LockHistory.of(workspace.folder / "packages/other", {"alpha"}, "3.11.7") is None
