@@ -31,6 +31,8 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.probing.resolutions import Resolutions
+from harness.probing.trust import Trust
+from harness.probing.warm import WarmProber
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
 from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.runner import Terms
@@ -55,7 +57,7 @@ class Session:
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` lets an executor run them on
     other machines (None: it does not). `person` judges each run, None if the machine does. With `by_writer`, probes are
-    first steps.
+    first steps. `warm` may fork the runs of a search, None if each is a fresh process.
     """
 
     settings: Settings
@@ -68,13 +70,14 @@ class Session:
     remote: RemoteProber | None = None
     person: Person | None = None
     by_writer: ByWriter | None = None
+    warm: WarmProber | None = None
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
         if self.by_writer is not None:
             return self.by_writer
-        prober = self.remote or self.local
+        prober = self.remote or self.warm or self.local
         return ByHand(prober, self.person) if self.person is not None else prober
 
     @property
@@ -117,6 +120,13 @@ class Session:
     def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
         return contextlib.closing(Lanes(self.lane_count(device, repro)))
+
+
+@contextlib.contextmanager
+def warmed(session: Session) -> Iterator[Session]:
+    """The session for a search whose runs on this machine may be forked."""
+    with contextlib.closing(WarmProber(session.local, Trust(session.store, session.reporter))) as warm:
+        yield evolve(session, warm=warm)
 
 
 def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None) -> Session:
@@ -171,7 +181,7 @@ def at_python(session: Session, python: str) -> Session:
     resolutions = evolve(local.resolutions, resolver=Resolver(session.index, builder.builds))
     prober = evolve(local, resolutions=resolutions, builder=builder)
     settings = evolve(session.settings, python=python)
-    return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
+    return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None, warm=None)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
 from harness.probing.line import left_out_words
+from harness.probing.trust import ForksDisagree
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
@@ -39,7 +40,7 @@ from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere
 from harness.repository.git import git_output
-from harness.session import Session, at_python, open_session
+from harness.session import Session, at_python, open_session, warmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -146,7 +147,17 @@ def _with_pages(session: Session, answer: Answer) -> _Known:
 
 
 def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
-    """Search once, and word the answer; also returns how to ask again."""
+    """Search once, and word the answer; also returns how to ask again.
+
+    If forks turn out to be wrong, each run of the search is a fresh process; those that were are in the store.
+    """
+    if question.policy.fork and not question.policy.flaky and not question.policy.ask:
+        with contextlib.suppress(ForksDisagree), warmed(session) as warm:
+            return _answered(warm, question, kind)
+    return _answered(session, question, kind)
+
+
+def _answered(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
     begun, retry = time.monotonic(), Retry()
     # A search is imported only when it runs: an answer that is known needs none.
     with names_meant(question.combination.requirements):

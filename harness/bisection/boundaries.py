@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -112,6 +112,9 @@ def search_line(
     if len(mistakes) == 1 and (mistake := mistakes.pop()):
         raise UserMistake(f"this failure is not a bug: {mistake}, in every run")
     sides, judge = sides_of(searched), searched.record.judge
+    if not goes_below or sides is None or len(sides.before.lock.diff(sides.after.lock)) > 1:
+        searched = line.confirmed(searched)  # else the proof of the package is a fresh run of each
+        sides = sides_of(searched)
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if goes_below and sides is not None and judge.signature is not None and is_steady:
@@ -144,11 +147,18 @@ def search_line(
             ran_now = trials.tally.ran_now
             if repeating is None:
                 proofs = count_proofs(searched, sides, findings, trials.tally.failed)
+        searched = line.confirmed(searched, _runs_in(findings))
         searched = line.search_on(searched, proofs, lambda: {task.result() for task in beside if not task.cancel()})
     findings = () if searched.search.is_noisy and repeating is None else findings
     names = {step.release for step in searched.record.steps}
     boundary = evolve(boundary_of(searched, question.candidates, question.left_out(names)), fault=fault)
     return question.refined(LineFindings(searched, boundary, findings, ran_now))
+
+
+def _runs_in(findings: Iterable[Finding]) -> list[Observation]:
+    """The runs that prove findings."""
+    proofs = [proof for finding in findings for proof in finding.proofs if proof.holds]
+    return [proof.observation for proof in proofs if proof.observation is not None]
 
 
 def _report_change(searched: SearchedLine, reporter: Reporter) -> None:

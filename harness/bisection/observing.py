@@ -46,6 +46,7 @@ class Repeating(Around):
 
     def prepare(self, probe: Probe) -> Prepared:
         """Prepare the first repetition that has no observation, or return what the known ones decide."""
+        probe = evolve(probe, fresh=True)  # forks have the same seed, so they are no repetitions
         prepared = first = self.prober.prepare(probe)
         for _ in range(1, self.passes):
             if prepared.observation is None or not self._passed(prepared.observation):
@@ -115,7 +116,7 @@ class Observer:
         """
         self.reporter.report(Started(label))
         prober = self.repeating(judge) if judge is not None else self.prober
-        prepared = prober.prepare(probe)
+        prepared = prober.prepare(evolve(probe, fresh=True))
         observation = prepared.observation or prober.execute(prepared)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 from attrs import evolve, field, frozen
@@ -22,8 +22,8 @@ from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.model import Observation, Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed
-from harness.probing import Probe, Prober
-from harness.probing.warm import Trust, WarmProber, is_warm
+from harness.probing import Probe
+from harness.probing.warm import Expected, WarmProber, is_warm
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
@@ -136,8 +136,11 @@ class CodeSearch:
             homes = self.edits.homes
             used = [paths for unit, paths in self.edits.wholes.items() if unit not in (COMPILED, REST)]
             files = {*self.edits.differences, *homes, *homes.values()}.union(*used)
-            python = [path for path in files if path.endswith(".py")]
-            self.warm.expect(self.trials.mixed(side, None), side.verdict, python, first)
+            python = frozenset(path for path in files if path.endswith(".py"))
+            changed = frozenset[str]().union(*(probe.mixture.files for probe in first if probe.mixture is not None))
+            unchanged = self.trials.mixed(side, None)
+            expected = Expected(unchanged, python, changed, self.trials.judge, side.verdict)
+            self.warm.expect(expected, self.trials.lanes)
 
 
 def watched(trials: Trials, sides: Sides, exchange: Exchange) -> tuple[Sides, frozenset[str]]:
@@ -230,30 +233,27 @@ def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, .
 
 @contextmanager
 def warmed(search: CodeSearch) -> Iterator[CodeSearch]:
-    """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
-    trials = search.trials
-    if not isinstance(trials.prober, Prober) or not trials.question.policy.fork:
+    """The search with a prober that can run warm, if there is one."""
+    warm = search.trials.prober
+    if not isinstance(warm, WarmProber):
         yield search
         return
-    warm = WarmProber(trials.prober, trials.lanes, Trust(trials.judge, trials.reporter))
+    checks = warm.checks
     try:
-        with closing(warm):
-            yield evolve(search, trials=evolve(trials, prober=warm), warm=warm)
+        yield evolve(search, warm=warm)
     finally:
-        trials.tally.ran_now += warm.checks
+        warm.end_expected()
+        search.trials.tally.ran_now += warm.checks - checks
 
 
 def fewest(search: CodeSearch, *, only_in_parts: bool) -> Reduced:
     """Find the smallest set of units whose reversal removes the difference; see `CodeSearch.reduced`.
 
-    What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
+    What the result rests on runs again in fresh processes.
     """
     search.expect_reverted(search.parts[:_LIKELY])
-    for _ in range(2):
-        reduced = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
-        proof = _confirmed(search, reduced)
-        if search.warm is None or not search.warm.trust.was_wrong:
-            break
+    reduced = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
+    proof = _confirmed(search, reduced)
     return reduced if proof is None or not proof.holds else evolve(reduced, shown=proof.observation)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 
 from attrs import evolve
 
@@ -43,7 +44,7 @@ from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
-from harness.model import Verdict
+from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.question.parsing import duration_in_words
@@ -60,7 +61,8 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     exchange = Exchange.of(trials.environment, sides, package)
     if exchange is None or not exchange.units:
         return ()
-    seconds = _limit(trials, sides)
+    fresh = [proof.observation for proof in package.proofs if proof.observation is not None]
+    seconds = _limit(trials, sides, fresh)
     trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
@@ -104,10 +106,11 @@ _LIKELIEST = 2  # files that are named where the time ran out
 _LEAST_S, _MOST_S, _RUNS = 120.0, 600.0, 40
 
 
-def _limit(trials: Trials, sides: Sides) -> float:
+def _limit(trials: Trials, sides: Sides, fresh: Iterable[Observation] = ()) -> float:
     """The time for the search in seconds: as asked, else two minutes, or the time of 40 runs up to ten minutes."""
     limit = trials.question.policy.time_s
-    run = max(sides.before.observation.duration_s, sides.after.observation.duration_s)
+    runs = (sides.before.observation, sides.after.observation, *fresh)
+    run = max(run.duration_s for run in runs)
     return limit if limit is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
 
 

@@ -30,6 +30,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
+from harness.probing.warm import is_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,6 +175,8 @@ def packages_between(
         learn=lambda units, _: required is not None and required.learn(units),
     )
     reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out).run()
+    if reduced.shown is not None and is_warm(reduced.shown):
+        reduced = evolve(reduced, shown=trials.fresh(label_of(reduced.units), probe_of(reduced.units)))
     trials.tally.used.update(run.key for _, run in reduced.tried.values())  # none of them can prove a claim later
     return reduced
 

@@ -146,6 +146,14 @@ class Trials:
         self.tally.failed = failed
         return proof
 
+    def fresh(self, sentence: str, probe: Probe) -> Observation:
+        """Run a probe in a fresh process, whatever forks have shown, or take its observation from the store."""
+        prepared = self.prober.prepare(evolve(probe, fresh=True))
+        observation = prepared.observation or self.prober.execute(prepared)
+        self.tally.ran_now += not prepared.cached and observation.outcome.ran
+        self.reporter.report(Judged(sentence, self.judge(observation), observation, cached=prepared.cached))
+        return observation
+
     def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Prove a counterfactual by a run of a search; a warm run is repeated in a fresh process."""
         if run is None:

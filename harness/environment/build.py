@@ -200,6 +200,21 @@ class Builder:
         # If the Python that it was built for is gone, the link to it is broken.
         return manifest if location.python.exists() else None
 
+    def differing_entries(self, lock: Lock, other: Lock) -> frozenset[str] | None:
+        """The entries of site-packages with files of wheels that only one of two environments has.
+
+        None if one of them is not built.
+        """
+        locations = [self.location(each) for each in (lock, other)]
+        manifests = [self.compared.manifest(at.name) or Manifest.read(at.manifest_path) for at in locations]
+        first, second = manifests
+        if first is None or second is None:
+            return None
+        differing = first.wheels.keys() ^ second.wheels.keys()
+        paths = [path for manifest in (first, second) for key in differing for path in manifest.wheels.get(key, ())]
+        inside = (path.partition("-packages/")[2] for path in paths)
+        return frozenset(path.split("/")[0].removesuffix(".py") for path in inside if path)
+
     def differences(self, manifest: Manifest, folder: Path, location: Location | None) -> list[str]:
         """The files of an environment that differ from what was built there; `location` is None if it is not shared.
 

@@ -62,16 +62,17 @@ def watched_environment(
     mixture: Mixture | None = None,
     apart: bool = False,
     alias: int = 0,
+    within: Path | None = None,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
     It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs.
     `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
-    file. An `alias` other than 0 is another path to a shared environment. Raises `CannotBuild`, `NoSpace`, `NoNetwork`
-    and `Cancelled`.
+    file. An `alias` other than 0 is another path to a shared environment. The scratch folder is one of the cache, or
+    `within` another. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
     """
     workspace = builder.workspace
-    with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
+    with claimed_folder(within or workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
         if environment.folder is None:
             bytecode = scratch / "pycache"  # nothing is written into the user's environment
             bytecode.mkdir()

@@ -8,7 +8,7 @@ count as repetitions, for or against the result.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -19,7 +19,8 @@ from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.lanes import Engine
-from harness.search import Gauges, LineSearch, Noise, Trial
+from harness.probing.warm import is_warm
+from harness.search import Gauges, Grid, LineSearch, Noise, Trial
 
 if TYPE_CHECKING:
     from harness.probing import Judge, Probe
@@ -128,13 +129,17 @@ class SearchedLine:
     record: RunLog
 
     @property
-    def sides(self) -> tuple[Observation, ...]:
-        """One run of each side of the change with the verdict of that side, the older side first; fewer if unknown."""
+    def trials(self) -> tuple[Trial, ...]:
+        """One trial of each side of the change with the verdict of that side, the older first; fewer if unknown."""
         boundary = self.search.result.boundary or ()
         verdicts = (Verdict.BAD, Verdict.GOOD) if self.line.find_fix else (Verdict.GOOD, Verdict.BAD)
-        observations = self.record.observations
         trials = (self.search.verdict_of(*side) for side in zip(boundary, verdicts, strict=False))
-        return tuple(observations[trial] for trial in trials if trial in observations)
+        return tuple(trial for trial in trials if trial in self.record.observations)
+
+    @property
+    def sides(self) -> tuple[Observation, ...]:
+        """The runs of these trials."""
+        return tuple(self.record.observations[trial] for trial in self.trials)
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -176,6 +181,37 @@ class ProbedLine:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
         return self._run(SearchedLine(self.line, search, record))
 
+    def confirmed(self, searched: SearchedLine, runs: Iterable[Observation] = ()) -> SearchedLine:
+        """Replace the forks beside the change by fresh runs, of those in `runs` or made now, because they are claimed.
+
+        Raises `ForksDisagree`, `Interrupted`, `NoNetwork` and `NoSpace`.
+        """
+        record, line = searched.record, self.line
+        warm = [trial for trial in searched.trials if is_warm(record.observations[trial])]
+        fresh = {run.lock.id: run for run in runs if run.lock is not None and not run.mixture and not is_warm(run)}
+        for trial in list(warm):
+            lock = record.observations[trial].lock
+            if lock is not None and lock.id in fresh:
+                record.observations[trial] = fresh[lock.id]
+                warm.remove(trial)
+        if not warm:
+            return searched
+
+        def judged(number: int, observation: Observation, cached: bool) -> Judgement:
+            return record.take(warm[number], line.names[warm[number].position], observation, cached=cached)
+
+        grid = Grid(len(warm))
+        Engine(
+            self.prober,
+            self.lanes,
+            lambda number: evolve(line.probe(warm[number]), fresh=True),
+            lambda number: line.label_of(warm[number]),
+            judged,
+            self.reporter,
+            lambda: Progress(left=grid.remaining()),
+        ).drive(grid)
+        return searched
+
     def search_on(
         self, searched: SearchedLine, proofs: tuple[int, int] = (0, 0), fresh: Callable[[], Collection[str]] = tuple
     ) -> SearchedLine:
@@ -216,10 +252,15 @@ class ProbedLine:
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
             return record.take(trial, line.names[trial.position], observation, cached=cached)
 
+        ends = {line.good, line.bad} - {None} or {0, len(line.names) - 1}
+
+        def probe(trial: Trial) -> Probe:
+            return evolve(line.probe(trial), fresh=trial.position in ends)
+
         engine = Engine(
             self.prober,
             self.lanes,
-            line.probe,
+            probe,
             line.label_of,
             judged,
             self.reporter,

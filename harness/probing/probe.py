@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.environment import Builder, Environment, Resolution
     from harness.probing.prober import Prober
     from harness.run.devices import Gpu
+    from harness.run.forks import Zygote
     from harness.run.result import Ran
 
 _RECORDED = "exception exit_code metrics machine loaded peak_memory trace tests mistake wrote outside"
@@ -34,6 +35,7 @@ class Probe:
     `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
     names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
     as it is; its runs are never taken from the store. A run that will be claimed is `fresh`: it is not forked.
+    `records_imports` says that what its modules import is recorded, so that other runs can be forked.
     """
 
     repro: Repro
@@ -46,6 +48,7 @@ class Probe:
     hash_seed: int | None = None
     inside: Path | None = None
     fresh: bool = False
+    records_imports: bool = False
 
 
 @frozen
@@ -53,7 +56,8 @@ class Prepared:
     """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
 
     `key` identifies the observation in the store, `drift` says where its lock differs from the requested
-    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked, with no run beside it.
+    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked, with no run beside
+    it. With `zygote` it is forked from that process.
     """
 
     probe: Probe
@@ -64,6 +68,7 @@ class Prepared:
     cached: bool = False
     setup_s: float = 0.0
     is_warm: bool = False
+    zygote: Zygote | None = None
 
 
 # Their probes run on this machine or on others.

@@ -38,9 +38,10 @@ from harness.probing.probe import (
 from harness.run.devices import check_available, kind_of
 from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
+from harness.run.process import ZygoteFailed
 from harness.run.programs import program_of
 from harness.run.result import read_imports
-from harness.run.runner import Job, Place, Terms, Tracing, run_repro
+from harness.run.runner import Job, Place, Recorded, Terms, run_repro
 from harness.store import is_kept
 
 if TYPE_CHECKING:
@@ -213,6 +214,8 @@ class Prober:
                 return self._unrun(probe, prepared.key, _FAILED[type(why)], str(why), lock, begun, keep=False)
             # Another run may have changed a shared environment, and the sandbox refuses writes to it: run again alone.
             if not apart and (altered or _was_refused_a_write(ran, environment)):
+                if prepared.zygote is not None:
+                    raise ZygoteFailed("the run writes to its environment")
                 apart = True
                 continue
             differs = (
@@ -274,16 +277,22 @@ class Prober:
             if self.trees.folder(tree.digest) is None:
                 raise NotKept(f"what {tree.variable} names is no longer in the cache, or was changed there")
         alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
-        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias) as place:
-            tracing = None
-            if probe.trace is not None:
-                tracing = Tracing(probe.trace, self.imports_file(probe, place.environment.lock))
+        zygote = prepared.zygote
+        within = zygote.scratch if zygote is not None else None
+        with watched_environment(
+            self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, within=within
+        ) as place:
+            is_graph_wanted = probe.records_imports or (probe.trace is not None and not probe.repro.argv)
+            imports = self.imports_file(probe, place.environment.lock) if is_graph_wanted else None
             job = evolve(
                 self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                tracing=tracing,
+                recorded=Recorded(probe.trace, imports),
                 keep=self.trees.keep if probe.repro.step == MAKE else None,
+                zygote=zygote,
             )
+            if zygote is not None:
+                job = evolve(job, hash_seed=zygote.hash_seed)
             writable = (*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else []))
             readable = (*job.place.readable, *environment.readable)
             job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))
@@ -335,16 +344,19 @@ class Prober:
         Runs the probe with a trace unless an earlier run recorded them. Returns None if there is no readable record.
         """
         traced = evolve(probe, trace=frozenset())
-        file = self.imports_file(probe, lock)
-        if not file.is_file():
+        if not self.imports_file(probe, lock).is_file():
             with contextlib.suppress(CannotBuild):
                 built = self.builder.build(lock, recent=True)
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built)
-        return read_imports(file)
+        return self.recorded_imports(probe, lock)
+
+    def recorded_imports(self, probe: Probe, lock: Lock) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+        """The same, None if no earlier run of the probe recorded its imports."""
+        return read_imports(self.imports_file(probe, lock))
 
     def imports_file(self, probe: Probe, lock: Lock) -> Path:
-        """The file with the imports of a probe. It is the same for every set of traced files."""
-        return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
+        """The file with the imports of a probe. It is the same for every attempt and every set of traced files."""
+        return self.workspace.imports / f"{self.key(evolve(probe, attempt=0, trace=None), lock)}.json"
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The key of a probe's observation with this lock on this machine."""

@@ -6,27 +6,34 @@ import contextlib
 import json
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from attrs import evolve, frozen
 
 from harness.model import Device
-from harness.run.launch import scratch_folder
+from harness.run.launch import ScratchFolder, scratch_folder
 from harness.run.process import GUARD, ZygoteFailed, end_strays
 from harness.run.runner import INSIDE, Job, environment_of, file_access
 from harness.run.sandbox import DIE_WITH_PARENT
 
 _ENDS_WITHIN_S = 10.0
 _FORKS_WITHIN_S = 10.0
+_GUARD, _ANOTHER = b"f", b"z"  # requests, as in inside/zygote.py
 
 
 @frozen
 class Zygote:
-    """A running zygote, of which one thread at a time may fork; `executed` are the installed files that it executed."""
+    """A running zygote with the socket that controls it.
 
-    _control: socket.socket
+    Its forks write below `scratch`, and have its `hash_seed`; `executed` are the installed files that it executed.
+    """
+
+    control: socket.socket
+    scratch: Path
+    hash_seed: int
     executed: frozenset[str] = frozenset()
 
     @contextlib.contextmanager
@@ -39,7 +46,7 @@ class Zygote:
         with ours:
             try:
                 with theirs:
-                    socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                    socket.send_fds(self.control, [_GUARD], [theirs.fileno()])
                 ours.settimeout(_FORKS_WITHIN_S)
                 if not ours.recv(1):
                     raise ZygoteFailed("a fork died before it started")
@@ -53,53 +60,81 @@ class Zygote:
 
 
 @contextlib.contextmanager
-def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
+def started_zygote(job: Job, modules: Sequence[str], parent: Zygote | None = None) -> Iterator[Zygote]:
     """Start a process that imports `modules`, in this order, where a job would run; stop it with the context.
 
-    Raises `ZygoteFailed` if that fails, or if an import started a thread or initialised CUDA.
+    With a `parent` it is a fork of that zygote, which keeps what the parent has imported, in the parent's sandbox; the
+    job's scratch folder is below that of the parent's. Raises `ZygoteFailed` if that fails, or if an import started a
+    thread or initialised CUDA.
     """
     with scratch_folder(job.place.scratch) as folder:
         env = environment_of(folder, job, job.place.invoked_from.absolute())
-        sandbox: list[str] = []
-        if job.place.sandbox is not None:
-            access = file_access(folder, job, (), env)
-            readable = (*access.readable, INSIDE.parent)
-            sandbox = job.place.sandbox.around(evolve(access, scratch=job.place.scratch, readable=readable))
-            # The parent would be the thread that starts it. It ends with its socket, so with this process.
-            sandbox.remove(DIE_WITH_PARENT)
         emulation = {"package": str(INSIDE / "emulation"), "capability": job.terms.capability}
         order = {
             "modules": list(modules),
             "emulation": emulation if job.device is Device.EMULATED else None,
             "guard": str(GUARD),
-            "sandboxed": bool(sandbox),
+            "sandboxed": job.place.sandbox is not None,
             "script_folder": str(folder.script),
+            "python": str(job.place.python),
+            "env": env,
+            "work": str(folder.work),
+            "log": str(folder.log),
         }
         folder.job.write_text(json.dumps(order), encoding="utf-8")
-        ours, theirs = socket.socketpair()
-        with theirs, folder.log.open("wb") as log:
-            process = subprocess.Popen(
-                [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.job)],
-                stdin=theirs.fileno(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=folder.work,
-                env=env,
-                start_new_session=True,
-            )
-        try:
-            problem, executed = _report(ours, job.repro.timeout)
+        starting = _forked(parent, folder) if parent is not None else _process(job, folder, env)
+        with starting as control:
+            problem, executed = _report(control, job.repro.timeout)
             if problem:
                 words = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise ZygoteFailed(": ".join([problem, *words[-1:]]))
-            yield Zygote(ours, executed)
-        finally:
-            ours.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_ENDS_WITHIN_S)
-            process.kill()
-            process.wait()
-            end_strays(env)  # a guard that hangs, which nobody else ends
+            yield Zygote(control, job.place.scratch, job.hash_seed, executed)
+
+
+@contextlib.contextmanager
+def _process(job: Job, folder: ScratchFolder, env: Mapping[str, str]) -> Iterator[socket.socket]:
+    """Start a zygote as a new process, which ends with the context; yields the socket that controls it."""
+    sandbox: list[str] = []
+    if job.place.sandbox is not None:
+        access = file_access(folder, job, (), env)
+        readable = (*access.readable, INSIDE.parent)
+        sandbox = job.place.sandbox.around(evolve(access, scratch=job.place.scratch, readable=readable))
+        # The parent would be the thread that starts it. It ends with its socket, so with this process.
+        sandbox.remove(DIE_WITH_PARENT)
+    ours, theirs = socket.socketpair()
+    with theirs, folder.log.open("wb") as log:
+        process = subprocess.Popen(
+            [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.job)],
+            stdin=theirs.fileno(),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder.work,
+            env=dict(env),
+            start_new_session=True,
+        )
+    try:
+        yield ours
+    finally:
+        ours.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_WITHIN_S)
+        process.kill()
+        process.wait()
+        end_strays(env)  # a guard that hangs, which nobody else ends
+
+
+@contextlib.contextmanager
+def _forked(parent: Zygote, folder: ScratchFolder) -> Iterator[socket.socket]:
+    """Let a zygote fork another one, which ends with the context. Raises `ZygoteFailed` if the parent has ended."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        try:
+            with theirs:
+                socket.send_fds(parent.control, [_ANOTHER], [theirs.fileno()])
+            ours.sendall(f"{folder.job}\n".encode())
+        except OSError as error:
+            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
+        yield ours
 
 
 def _report(control: socket.socket, timeout: float) -> tuple[str, frozenset[str]]:

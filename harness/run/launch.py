@@ -195,13 +195,13 @@ def script_command(
     source: str,
     capability: str | None,
     outside: Mapping[str, Any],
-    traced: Mapping[str, Any] | None = None,
+    recorded: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Write a script and the child driver's job; returns the command that starts them.
 
     `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment. `traced` is what
-    `Job.traced` returns.
+    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment. `recorded` is
+    what `Job.to_record` returns.
     """
     script = scratch.script / name
     script.write_text(source, encoding="utf-8")
@@ -210,8 +210,8 @@ def script_command(
         "script": str(script),
         "report": str(scratch.report),
         "emulation": emulation if capability is not None else None,
-        "trace": traced,
-        "imports": str(scratch.imports) if traced is not None else None,
+        "trace": (recorded or {}).get("trace"),
+        "imports": str(scratch.imports) if recorded and recorded["imports"] else None,
         "outside": dict(outside),
     }
     scratch.job.write_text(json.dumps(job), encoding="utf-8")

@@ -92,10 +92,13 @@ class Place:
 
 
 @frozen
-class Tracing:
-    """The installed files to trace, which makes a run slower, and where to write the graph of all its imports."""
+class Recorded:
+    """What is recorded of a run: what it does in installed `files` (None: nothing), which makes it slower.
 
-    files: frozenset[str]
+    `imports` is the file to which the graph of its imports is written, None if that is not recorded.
+    """
+
+    files: frozenset[str] | None = None
     imports: Path | None = None
 
 
@@ -114,7 +117,7 @@ class Job:
     device: Device = Device.CPU
     terms: Terms = Terms()
     variables: dict[str, str] = field(factory=dict)
-    tracing: Tracing | None = None
+    recorded: Recorded = Recorded()
     zygote: Zygote | None = None
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
@@ -122,9 +125,14 @@ class Job:
     @property
     def traced(self) -> dict[str, Any] | None:
         """The files to trace, and whether calls are counted, which says where time and memory go; None: no trace."""
-        signature = self.repro.signature
+        signature, files = self.repro.signature, self.recorded.files
         counts = signature is not None and signature.is_cost
-        return {"files": sorted(self.tracing.files), "counts": counts} if self.tracing is not None else None
+        return {"files": sorted(files), "counts": counts} if files is not None else None
+
+    @property
+    def to_record(self) -> dict[str, Any]:
+        """What the child driver records: what `traced` says, and whether imports are."""
+        return {"trace": self.traced, "imports": self.recorded.imports is not None}
 
 
 def run_repro(job: Job) -> Ran:
@@ -152,10 +160,10 @@ def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     with scratch.log.open("x+b") as log:
         ran = _run_with(log, scratch, job)
         keep_log(log, job.log_path)
-        if job.tracing is not None and job.tracing.imports is not None:
+        if job.recorded.imports is not None:
             with contextlib.suppress(Unreadable):
                 if (graph := content_of(scratch.imports, REPORT_LIMIT)) is not None:
-                    write_whole(job.tracing.imports, graph)
+                    write_whole(job.recorded.imports, graph)
         if job.keep is not None and ran.outcome is Outcome.COMPLETED:
             ran = evolve(ran, wrote=job.keep(scratch.artifacts))
     if job.place.pycache is not None:
@@ -214,7 +222,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     sandboxed = job.place.sandbox.label if job.place.sandbox is not None else "none"
     used = outside_of(_outside(scratch, job), job.repro.argv, root, job.place.python.parent)
-    return evolve(ran, outside=used, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+    machine = {**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed}
+    return evolve(ran, outside=used, machine={**machine, "forked": True} if job.zygote is not None else machine)
 
 
 def _outside(scratch: ScratchFolder, job: Job) -> dict[str, Any]:
@@ -238,7 +247,7 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
         source=job.repro.source,
         capability=job.terms.capability if job.device is Device.EMULATED else None,
         outside=outside,
-        traced=job.traced,
+        recorded=job.to_record,
     )
 
 

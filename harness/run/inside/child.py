@@ -22,6 +22,7 @@ _ACCESS_MODE = os.O_WRONLY | os.O_RDWR
 _INTERRUPTED = 130
 
 _used_files: set[str] = set()
+_former_packages: list[str] = []  # of the environments from which this process imported before it was forked
 _forks = [0]
 
 
@@ -191,6 +192,13 @@ def _write_whole(path: str, report: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
+def note_environment(path: list[str], former: str) -> None:
+    """Note that a fork leaves the environment with the prefix `former` for the one that `path` imports from."""
+    for folder in _packages(path):
+        name = folder.rpartition(os.sep + "lib" + os.sep)[2]
+        _former_packages.append(os.path.join(former, "lib", name))
+
+
 def _packages(path: list[str]) -> list[str]:
     return [folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")]
 
@@ -202,7 +210,7 @@ def _report(
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
     machine = report["machine"] = {}
     noted, script_path = list(_used_files), sys.path[:]
-    roots = _packages(start_path)
+    roots = [*_packages(start_path), *_former_packages]
     try:
         # The script may have cleared sys.path, or shadowed the standard library.
         sys.path[:] = start_path
@@ -236,15 +244,16 @@ def main(job_path: str) -> int:
     pid = os.getpid()
     start_path = sys.path[1:]
     trace = graph = None
-    if (traced := job.get("trace")) is not None:
+    traced = job.get("trace")
+    if traced is not None or job["imports"] is not None:
         load_inside()
         from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
-        trace, graph = (
-            tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"]),
-            tracing.ImportGraph(),
-        )
-        graph.install()
+        if traced is not None:
+            trace = tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"])
+        if job["imports"] is not None:
+            graph = tracing.ImportGraph()
+            graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(note_use)

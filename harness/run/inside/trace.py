@@ -137,17 +137,70 @@ class ImportGraph:
     loaded, and even if there is no such module. An import inside a function counts for every module whose own code is
     on the stack. What a module holds at the end of its own code is an edge, too: a package whose `__getattr__` keeps
     the names that it has imported hands them out without a further import.
+
+    So is what its own code looks up: the specification of a module, a distribution (`dist:NAME`, or `dist:*` for all
+    of them), the entry points of a group (`group:NAME`, or `group:*`), and any installed file that it opens (`entry:`
+    and the first part of its path in site-packages).
     """
 
     def __init__(self) -> None:
         self._edges: dict[str, set[str]] = {}
         self._loading: dict[str, None] = {}
         self._import = builtins.__import__
+        self._is_noting = True
+        self._size = 0  # of sys.modules
 
     def install(self) -> None:
         """Start to record."""
+        import importlib.metadata
+        import importlib.util
+
         sys.meta_path.insert(0, self)
         builtins.__import__ = self._noted_import  # type: ignore[assignment]
+        find_spec, finder = importlib.util.find_spec, importlib.metadata.MetadataPathFinder
+        find_distributions, entry_points = finder.find_distributions, importlib.metadata.entry_points
+
+        def noted_spec(name: str, package: str | None = None) -> Any:
+            self._note_use(name)
+            return find_spec(name, package)
+
+        def noted_distributions(*args: Any, **options: Any) -> Any:
+            context = options.get("context", args[-1] if args else None)
+            name = getattr(context, "name", None)
+            self._note_use(f"dist:{_normalized(name)}" if type(name) is str else "dist:*")
+            return find_distributions(*args, **options)
+
+        def noted_entry_points(**params: Any) -> Any:
+            self._note_use(f"group:{params.get('group', '*')}")
+            was_noting, self._is_noting = self._is_noting, False  # it reads the files of all distributions
+            try:
+                return entry_points(**params)
+            finally:
+                self._is_noting = was_noting
+
+        importlib.metadata.entry_points = noted_entry_points
+        importlib.util.find_spec = noted_spec
+        finder.find_distributions = staticmethod(noted_distributions)  # type: ignore[method-assign]
+        sys.addaudithook(self._note_event)
+
+    def _note_event(self, event: str, args: tuple[Any, ...]) -> None:
+        """Audit hook, which is called very often: note the installed files and folders that are read as data."""
+        if event in ("open", "os.listdir", "os.scandir") and args and type(args[0]) is str and "-packages" in args[0]:
+            caller = sys._getframe(1).f_code.co_filename
+            if "importlib" in caller:  # the importer itself, and the search for a distribution
+                return
+            entry = args[0].rpartition("-packages")[2].lstrip(os.sep).partition(os.sep)[0]
+            self._note_use(f"entry:{entry}" if entry else "dist:*")
+
+    def _note_use(self, what: str) -> None:
+        """Note what the code of modules that are being loaded looks up."""
+        if not self._is_noting:
+            return
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code.co_name == _MODULE:
+                self._note(frame.f_globals.get("__name__"), what)
+            frame = frame.f_back
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Record a module that is about to be loaded; returns None, so that another finder finds it."""
@@ -177,11 +230,13 @@ class ImportGraph:
         level: int = 0,
     ) -> types.ModuleType:
         module = self._import(name, globals, locals, fromlist or (), level)
-        self._note_held()
+        found, size = getattr(module, "__name__", ""), len(sys.modules)
+        if size != self._size or found in self._loading or name in self._loading:
+            self._size = size
+            self._note_held()
         frame = sys._getframe(1)
         if frame.f_code.co_name == _MODULE:
             importer = frame.f_globals.get("__name__")
-            found = getattr(module, "__name__", "")
             whole = name if not level else found
             self._note(importer, whole if whole in sys.modules else found)
             for part in fromlist or ():
@@ -208,32 +263,48 @@ class ImportGraph:
         }
 
 
+def _normalized(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
 def _origins(module: str, values: dict[str, Any]) -> Iterator[str]:
     """The modules that the values of a module come from: its bases, its decorators, what it keeps in collections.
 
-    Nothing of the values is called: an attribute of a proxy may import what it stands for.
+    Nothing of the values is called, not even for their class: an attribute of a proxy may import what it stands for.
     """
     for value in list(values.values()):
-        yield from _origins_of(value)
-        if type(value) in _COLLECTIONS:
-            inside = value.values() if type(value) is dict else value
+        kind = type(value)
+        yield from _origins_of(value, kind)
+        if kind in _COLLECTIONS:
+            inside = value.values() if kind is dict else value
             for one in itertools.islice(list(inside), _MOST_VALUES):
-                yield from _origins_of(one)
-        if isinstance(value, type) and type.__getattribute__(value, "__dict__").get("__module__") == module:
-            for member in list(type.__getattribute__(value, "__dict__").values()):
-                yield from _origins_of(member)
+                yield from _origins_of(one, type(one))
+        elif issubclass(kind, type):
+            members = type.__getattribute__(value, "__dict__")
+            if members.get("__module__") == module:
+                for member in list(members.values()):
+                    yield from _origins_of(member, type(member))
 
 
-def _origins_of(value: Any) -> Iterator[str]:
+def _origins_of(value: Any, kind: type) -> Iterable[str]:
     """The modules that define a value: of a class those of its bases, of a function also that of its decorator."""
-    found: list[object] = []
-    if issubclass(type(value), types.ModuleType):
-        found.append(object.__getattribute__(value, "__dict__").get("__name__"))
-    elif isinstance(value, (staticmethod, classmethod, types.MethodType)):
-        yield from _origins_of(value.__func__)
-    elif isinstance(value, types.FunctionType):
-        found += [value.__module__, value.__globals__.get("__name__")]
-    else:
-        kind = value if issubclass(type(value), type) else type(value)
-        found += [type.__getattribute__(base, "__dict__").get("__module__") for base in type.mro(kind)]
-    yield from (name for name in found if type(name) is str)
+    if kind is types.FunctionType:
+        return [name for name in (value.__module__, value.__globals__.get("__name__")) if type(name) is str]
+    if issubclass(kind, types.ModuleType):
+        name = object.__getattribute__(value, "__dict__").get("__name__")
+        return (name,) if type(name) is str else ()
+    if issubclass(kind, (staticmethod, classmethod, types.MethodType)):
+        return _origins_of(value.__func__, type(value.__func__))
+    return _modules_of(value if issubclass(kind, type) else kind)
+
+
+_of_class: dict[int, tuple[type, tuple[str, ...]]] = {}  # by identity, because a class may not be hashable
+
+
+def _modules_of(kind: type) -> tuple[str, ...]:
+    """The modules of a class and its bases."""
+    known = _of_class.get(id(kind))
+    if known is None:
+        names = (type.__getattribute__(base, "__dict__").get("__module__") for base in type.mro(kind))
+        known = _of_class[id(kind)] = (kind, tuple({name for name in names if type(name) is str}))
+    return known[1]

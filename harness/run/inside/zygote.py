@@ -7,7 +7,7 @@ driver in another fork instead of a new interpreter, watches it and reports how 
 run. The zygote exits when its socket is closed.
 """
 
-# ruff: noqa: PTH123
+# ruff: noqa: PTH120, PTH123
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ import signal
 import socket
 import sys
 
+ANOTHER = b"z"  # the request for another zygote; any other is for a guard
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 def _prepare(order: dict[str, Any], child: Any) -> str:
     """Import the modules in the order; returns what makes it unsafe to fork this process, "" if nothing does."""
-    if order["emulation"]:
+    if order["emulation"] and "_harness_emulation" not in sys.modules:  # another zygote has it
         child.load_emulation(order["emulation"])
     for name in order["modules"]:
         with contextlib.suppress(BaseException):  # the import will fail again in the fork
@@ -42,8 +44,36 @@ def _prepare(order: dict[str, Any], child: Any) -> str:
     return "an import initialised CUDA, which does not survive a fork" if in_use else ""
 
 
-def _prepare_fork(argv: list[str], env: dict[str, str]) -> None:
+def _enter_environment(python: str, env: dict[str, str], child: Any) -> None:
+    """Let this process import from the environment of an interpreter, as one that is started with `env` would.
+
+    What was imported from the previous environment stays: it is the same in both.
+    """
+    old, new = sys.prefix, os.path.dirname(os.path.dirname(python))
+
+    def moved(path: str) -> str:
+        return new + path[len(old) :] if f"{path}{os.sep}".startswith(old + os.sep) else path
+
+    before, after = (variables.get("PYTHONPATH", "").split(os.pathsep) for variables in (os.environ, env))
+    added = [path for path in after if path]
+    rest = [moved(path) for path in sys.path[1:] if path not in before or not path]
+    sys.path[1:] = [*added, *(path for path in rest if path not in added)]
+    sys.pycache_prefix = env.get("PYTHONPYCACHEPREFIX")
+    if new != old:
+        child.note_environment(sys.path, old)
+        sys.prefix = sys.exec_prefix = new
+        sys.executable = python
+        if "sysconfig" in sys.modules:  # it keeps paths below the prefix
+            importlib.reload(sys.modules["sysconfig"])
+        if "site" in sys.modules:
+            sys.modules["site"].PREFIXES[:] = [moved(path) for path in sys.modules["site"].PREFIXES]
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+
+
+def _prepare_fork(argv: list[str], env: dict[str, str], child: Any) -> None:
     """Make this fork what a new interpreter is that `argv` (interpreter, child driver, job) would start."""
+    _enter_environment(argv[0], env, child)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter does when it starts
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGCHLD):
@@ -55,7 +85,8 @@ def _prepare_fork(argv: list[str], env: dict[str, str]) -> None:
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:  # a new process has a random seed; all forks would have the same
         numpy_random.seed()
-    importlib.invalidate_caches()
+    if "tempfile" in sys.modules:  # it keeps the first folder that it finds
+        vars(sys.modules["tempfile"])["tempdir"] = None
 
 
 def _run(child: Any, job: str) -> None:
@@ -79,7 +110,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             for end in (self._wake, self._wake_end, self._printed, self._print_end):
                 os.close(end)
             control.close()
-            _prepare_fork(argv, env)
+            _prepare_fork(argv, env, child)
             os.close(self._tell)  # from here on the fork has started
             _run(child, argv[-1])
 
@@ -91,6 +122,12 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
         if not message:  # the harness has closed the socket
             return
         (channel,) = sent
+        if message == ANOTHER:
+            if os.fork() == 0:
+                control.close()
+                _become_another(socket.socket(fileno=channel), guard, child)
+            os.close(channel)
+            continue
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
@@ -103,6 +140,38 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             finally:
                 os._exit(0)
         os.close(channel)
+
+
+def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
+    """Read the path of an order from the socket, and be the zygote of that order until the socket is closed."""
+    try:
+        with control.makefile() as channel:
+            path = channel.readline().strip()
+        with open(path, encoding="utf-8") as file:
+            order = json.load(file)
+        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.chdir(order["work"])
+        _enter_environment(order["python"], order["env"], child)
+        os.environ.clear()
+        os.environ.update(order["env"])
+        sys.path[0] = order["script_folder"]
+        _import_and_serve(order, control, guard, child)
+    finally:
+        os._exit(0)
+
+
+def _import_and_serve(order: dict[str, Any], control: socket.socket, guard: Any, child: Any) -> None:
+    gc.disable()  # what imports create stays, so the collector would only take time
+    problem = _prepare(order, child)
+    gc.freeze()  # nor need the collector of a fork visit it
+    gc.enable()
+    report = {"problem": problem, "executed": sorted(child.used_files())}
+    control.sendall(f"{json.dumps(report)}\n".encode())
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
+    _serve(control, guard, child)
 
 
 def main(path: str) -> None:
@@ -120,14 +189,7 @@ def main(path: str) -> None:
         guard.leave_keyring()
     sys.addaudithook(child.note_use)
     child.note_outside()
-    gc.disable()  # what imports create stays, so the collector would only take time
-    problem = _prepare(order, child)
-    gc.freeze()  # nor need the collector of a fork visit it
-    gc.enable()
-    report = {"problem": problem, "executed": sorted(child.used_files())}
-    control.sendall(f"{json.dumps(report)}\n".encode())
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
-    _serve(control, guard, child)
+    _import_and_serve(order, control, guard, child)
     os._exit(0)  # there is nothing to save, and to tear down the imported modules takes long
 
 

@@ -1,0 +1,291 @@
+"""Processes to fork runs from: those of whole environments, and those of one with some files exchanged.
+
+`WarmReleases` forks runs in other environments, and imports only what is the same wheel in all of them. Its forks find
+the modules of their own environment, because nothing that depends on another wheel was imported.
+
+`WarmEnvironment` forks runs in a copy of one environment, in which folders with exchanged files are copied and all
+others are linked. Before each fork, the candidate's files are put in place, so that the fork finds them where any
+process would. The first process to fork from leaves out only the modules that depend on the likeliest files, so that
+its forks are quick. The first probe with another file replaces it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from harness.environment import CannotBuild, watched_environment
+from harness.environment.watched import exchange
+from harness.environment.workspace import site_packages
+from harness.model import Device, Mixture
+from harness.probing.preloading import before_any, names_of, preloadable
+from harness.probing.probe import Prepared, Probe
+from harness.run.forks import Zygote, started_zygote
+from harness.run.process import ZygoteFailed
+from harness.run.runner import Job, run_repro, with_own_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from harness.model import Lock, Observation, Repro
+    from harness.probing.prober import Prober
+
+
+_LIMIT, _LEAST_LIMIT_S = 5.0, 10.0  # a fork may take five times as long as a fresh process
+_GROUP = re.compile(r"^\[\s*([^\]]+?)\s*\]", re.MULTILINE)
+_STARTS = 3  # of a process for releases, each with less imported
+
+
+class CannotFork(Exception):
+    """Probes can't be forked; the message is a short reason."""
+
+
+def limit_of(repro: Repro, fresh_s: float) -> float:
+    """The seconds that a fork may take, if a fresh process takes `fresh_s` (0: unknown).
+
+    A lock that was held when it was forked is never released.
+    """
+    return min(repro.timeout, max(_LEAST_LIMIT_S, _LIMIT * fresh_s)) if fresh_s else repro.timeout
+
+
+@define
+class WarmReleases:
+    """A process in the environment of one probe, from which runs in other environments are forked.
+
+    `base` is the probe, with its lock, and `fresh` its run in a fresh process. `graph` are the modules that it imports
+    with their files, and what each of them imported or looked up. `names` are what differs in the other environments,
+    and `modules` what the process has imported.
+    """
+
+    prober: Prober
+    base: Probe
+    fresh: Observation
+    job: Job
+    graph: tuple[dict[str, str], dict[str, list[str]]]
+    names: frozenset[str] = frozenset()
+    modules: tuple[str, ...] = ()
+    zygote: Zygote | None = field(default=None, init=False)
+    _starts: int = field(default=0, init=False)
+    _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, prober: Prober, base: Probe, fresh: Observation) -> Iterator[WarmReleases]:
+        """Share the environment of a probe, with its lock, for as long as the context lasts. Raises `CannotFork`."""
+        if base.lock is None:
+            raise CannotFork("its packages are not known")
+        graph = prober.recorded_imports(base, base.lock)
+        if graph is None:
+            raise CannotFork("what the repro imports is not known")
+        with contextlib.ExitStack() as stack:
+            try:
+                built = prober.builder.build(base.lock, recent=True)
+                place = stack.enter_context(watched_environment(prober.builder, built))
+            except CannotBuild as why:
+                raise CannotFork(f"the environment can't be built: {why}") from why
+            scratch, workspace = place.scratch / "forks", prober.workspace
+            scratch.mkdir()
+            job = prober.job(base, base.lock, place)
+            readable = (*job.place.readable, workspace.environments, workspace.pycache)
+            job = evolve(job, place=evolve(job.place, scratch=scratch, readable=readable))
+            packages = site_packages(place.environment.folder or built.folder or place.scratch)
+            modules = {name: file.removeprefix(f"{packages}/") for name, file in graph[0].items()}
+            warm = cls(prober, base, fresh, job, (modules, graph[1]))
+            stack.enter_context(warm._running)
+            yield warm
+
+    def has_any(self, modules: AbstractSet[str]) -> bool:
+        """Whether the process has imported any of these modules."""
+        return not modules.isdisjoint(self.modules)
+
+    def start_for(self, locks: Iterable[Lock]) -> Zygote | None:
+        """The process, started now if none runs, to fork runs with these locks from; None if that can't be done.
+
+        If what has been imported does not fit, another process replaces it, with less imported. Raises `ZygoteFailed`.
+        """
+        names = set(self.names)
+        for lock in locks:
+            if self.base.lock is None or (differing := self._names_between(self.base.lock, lock)) is None:
+                return None
+            names |= differing
+        modules = preloadable(*self.graph, frozenset(), names)
+        if self.zygote is not None and set(self.modules).issubset(modules):
+            return self.zygote
+        if self._starts >= _STARTS:
+            return None
+        self.names, self.modules, self.zygote = frozenset(names), modules, None
+        self._starts += 1
+        self._running.close()
+        zygote = self._running.enter_context(started_zygote(self.job, self.modules))
+        entries = {path.rpartition("-packages/")[2].split("/")[0].removesuffix(".py") for path in zygote.executed}
+        if not entries.isdisjoint(self.names):
+            raise ZygoteFailed("an import always runs a file that changes")
+        self.zygote = zygote
+        return zygote
+
+    def _names_between(self, lock: Lock, other: Lock) -> frozenset[str] | None:
+        """What differs between two environments, as an import graph names it; None if no fork can tell."""
+        if lock.python != other.python:
+            return None
+        entries = self.prober.builder.differing_entries(lock, other)
+        if entries is None or any(entry.endswith(".pth") for entry in entries):
+            return None  # a new interpreter runs those when it starts
+        names = [change.name for change in lock.diff(other)]
+        return names_of(names, entries, (group for each in (lock, other) for group in self._groups_in(each, entries)))
+
+    def _groups_in(self, lock: Lock, entries: Iterable[str]) -> Iterator[str]:
+        """The groups of the entry points that these entries of an environment have."""
+        packages = site_packages(self.prober.builder.location(lock).folder)
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                text = (packages / entry / "entry_points.txt").read_text(encoding="utf-8", errors="replace")
+                yield from _GROUP.findall(text)
+
+    def limit(self) -> float:
+        """The seconds that a fork may take."""
+        return limit_of(self.base.repro, self.fresh.duration_s)
+
+
+@define
+class WarmEnvironment:
+    """A copy of an environment, and the process to fork from in it, which is started for the first fork.
+
+    `packages` is its site-packages and `pycache` the folder of its bytecode. `graph` are the modules that the repro
+    imports with their files, and the imports of each. `originals` are the unchanged contents of all files that a probe
+    may exchange, by path relative to `packages`; None is a file that does not exist. The process has imported only
+    modules that do not depend on the files in `left_out`.
+    """
+
+    prober: Prober
+    job: Job
+    packages: Path
+    pycache: Path
+    graph: tuple[dict[str, str], dict[str, list[str]]]
+    originals: Mapping[str, bytes | None]
+    left_out: frozenset[str]
+    fresh_s: float  # how long a fresh process of the repro takes, 0 if unknown
+    releases: WarmReleases | None = None
+    zygote: Zygote | None = field(default=None, init=False)
+    _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
+    _placed: dict[str, bytes | None] = field(factory=dict, init=False)
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        prober: Prober,
+        base: Probe,
+        files: Iterable[str],
+        first: AbstractSet[str],
+        releases: WarmReleases | None = None,
+    ) -> Iterator[WarmEnvironment]:
+        """Copy the environment of an unchanged probe, with its lock, for as long as the context lasts.
+
+        `files` may be exchanged, and those in `first` are exchanged first. The process is forked from that of
+        `releases` if that has imported nothing that depends on the files. Raises `CannotFork`.
+        """
+        lock = base.lock
+        if lock is None or base.repro.argv or base.combination.device is Device.CUDA:
+            raise CannotFork("only scripts that run on the CPU are forked")
+        graph = prober.imports(base, lock)
+        try:
+            built = prober.builder.build(lock)  # compared, because its files are read below
+        except CannotBuild as why:
+            raise CannotFork(f"the environment can't be built: {why}") from why
+        if graph is None or built.folder is None:
+            raise CannotFork("what the repro imports is not known")
+        paths = sorted(set(files))
+        original = site_packages(built.folder)
+        modules = {name: file.removeprefix(f"{original}/") for name, file in graph[0].items()}
+        originals = {path: (original / path).read_bytes() if (original / path).is_file() else None for path in paths}
+        with contextlib.ExitStack() as stack:
+            mixture = Mixture(files=originals, label="to fork from")
+            parent = releases.zygote if releases is not None else None
+            within = parent.scratch if parent is not None else None
+            place = stack.enter_context(watched_environment(prober.builder, built, mixture=mixture, within=within))
+            packages = site_packages(place.environment.folder or built.folder)
+            scratch = place.scratch / "forks"
+            scratch.mkdir()
+            repro = with_own_folders(base.repro, scratch / "built")
+            job = prober.job(base, lock, place)
+            fresh = prober.store.get(prober.key(base, lock))
+            warm = cls(
+                prober,
+                evolve(job, repro=repro, place=evolve(job.place, scratch=scratch)),
+                packages,
+                place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages,
+                (modules, graph[1]),
+                originals,
+                frozenset(first).intersection(paths) or frozenset(paths),
+                fresh.duration_s if fresh is not None else 0.0,
+                releases if parent is not None else None,
+            )
+            stack.enter_context(warm._running)
+            yield warm
+
+    def _start(self, files: AbstractSet[str]) -> Zygote:
+        """The process that has imported nothing that depends on these files; any but the first fits all files.
+
+        Raises `ZygoteFailed`.
+        """
+        if not self.left_out >= files:
+            self.left_out, self.zygote = frozenset(self.originals), None
+        if self.zygote is None:
+            self._place({})
+            self.zygote = self._started()
+        return self.zygote
+
+    def _started(self) -> Zygote:
+        """Start the process, again with fewer modules if one of them has imported a file in a way that nobody saw."""
+        modules = preloadable(*self.graph, self.left_out)
+        parent = self.releases.zygote if self.releases is not None else None
+        if self.releases is not None and self.releases.has_any(self.graph[0].keys() - set(modules)):
+            parent = None
+        for names in (modules, before_any(self.left_out, modules, self.graph[0])):
+            self._running.close()
+            zygote = self._running.enter_context(started_zygote(self.job, names, parent))
+            executed = {path.rpartition("-packages/")[2] for path in zygote.executed}
+            if executed.isdisjoint(self.left_out):
+                return zygote
+        raise ZygoteFailed("an import always runs a file that changes")
+
+    def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
+        """Fork a probe and store the observation. Raises `ZygoteFailed`."""
+        begun, started = time.monotonic(), datetime.now(UTC)
+        files = probe.mixture.files if probe.mixture is not None else {}
+        zygote = self._start(files.keys())
+        prepared = Prepared(probe, key, setup_s=time.monotonic() - begun)
+        self._place(files)
+        repro = evolve(probe.repro, timeout=self.limit(probe.repro), search_path=self.job.repro.search_path)
+        ran = run_repro(
+            evolve(
+                self.job,
+                repro=repro,
+                log_path=self.prober.store.log_path(key),
+                zygote=zygote,
+                hash_seed=zygote.hash_seed,
+            )
+        )
+        return self.prober.record(prepared, lock, ran, started)
+
+    def limit(self, repro: Repro) -> float:
+        """The seconds that a fork may take."""
+        return limit_of(repro, self.fresh_s)
+
+    def _place(self, files: Mapping[str, bytes | None]) -> None:
+        """Put a candidate's files in place, restore those of the previous one, and delete stale bytecode."""
+        wanted = {path: self.originals[path] for path in self._placed} | dict(files)
+        for path, content in wanted.items():
+            if path not in self._placed or self._placed[path] != content:
+                exchange(self.packages, path, content)
+                stem = Path(path).stem
+                for stale in (self.pycache / path).parent.glob(f"{stem}.*.pyc"):
+                    stale.unlink(missing_ok=True)
+        self._placed = dict(files)
