@@ -13,7 +13,10 @@ from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
 from harness.probing.lanes import Lanes
-from harness.probing.warm import _ENOUGH, Trust, WarmEnvironment, WarmProber, is_warm, preloadable
+from harness.probing.preloading import names_of, preloadable
+from harness.probing.trust import _ENOUGH, ForksDisagree, Trust
+from harness.probing.warm import Expected, WarmProber, is_warm
+from harness.probing.warm_processes import WarmEnvironment
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -39,9 +42,9 @@ def warm(prober, base, files=("brittle.py",), first=(), verdict=Verdict.BAD, jud
 
     with (
         contextlib.closing(lanes),
-        contextlib.closing(WarmProber(prober, lanes, Trust(judge or judged, Heard()))) as forks,
+        contextlib.closing(WarmProber(prober, Trust(prober.store, Heard()))) as forks,
     ):
-        forks.expect(base, verdict, files, first)
+        forks.expect(Expected(base, frozenset(files), frozenset(first), judge or judged, verdict), lanes)
         yield forks
 
 
@@ -112,16 +115,16 @@ def test_everything_is_fresh_after_a_fork_and_a_fresh_process_disagreed(parts, b
     with warm(parts.prober, bad) as forks:
         assert is_warm(run(forks, mixed(bad, RAISES_FORKED)))
         assert not forks.trust.was_wrong
-        assert not is_warm(run(forks, evolve(mixed(bad, RAISES_FORKED), fresh=True)))
-        assert forks.trust.was_wrong
-        assert not is_warm(run(forks, mixed(bad, GOOD)))
+        for _ in range(2):
+            with pytest.raises(ForksDisagree):
+                run(forks, evolve(mixed(bad, RAISES_FORKED), fresh=True))
         assert len(forks.trust.reporter.notes) == 1
 
 
 def test_nothing_is_forked_if_the_unchanged_environment_fails_only_in_fresh_processes(parts, bad):
     with warm(parts.prober, bad, verdict=Verdict.GOOD) as forks:
-        assert not is_warm(run(forks, mixed(bad, GOOD)))
-        assert forks.trust.was_wrong
+        with pytest.raises(ForksDisagree):
+            run(forks, mixed(bad, GOOD))
 
 
 def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
