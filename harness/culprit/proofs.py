@@ -256,6 +256,11 @@ def proved(
     return older, newer
 
 
+def _trial_of(searched: SearchedLine, position: int, run: Observation) -> Trial:
+    """The trial of a candidate that a fresh run of it is; a traced one is none that the search would make."""
+    return Trial(position, run.attempt + (searched.record.forks_at(position) if run.trace is None else 0))
+
+
 def count_proofs(searched: SearchedLine, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
     """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
 
@@ -275,7 +280,7 @@ def count_proofs(searched: SearchedLine, sides: Sides, findings: Iterable[Findin
         if run is None or run.lock is None or run.key in counted:
             continue
         counted.add(run.key)
-        trial = Trial(positions[run.lock.id], run.attempt) if run.lock.id in positions else None
+        trial = _trial_of(searched, positions[run.lock.id], run) if run.lock.id in positions else None
         if trial is not None and not run.mixture and known.setdefault(trial, run).key == run.key:
             continue
         if proof.is_expected:

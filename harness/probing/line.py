@@ -61,6 +61,7 @@ class RunLog:
     """The runs of a search so far, in order; `ran` counts those that did not come from the store.
 
     Without a signature, the first failure that can be recognised again provides it; `captured_from` describes that run.
+    `claimed` are fresh runs, by position, of candidates whose own runs were all forks.
     """
 
     judge: Judge
@@ -68,6 +69,7 @@ class RunLog:
     reporter: Reporter = SILENT
     steps: list[Step] = field(factory=list)
     observations: dict[Trial, Observation] = field(factory=dict)
+    claimed: dict[int, Observation] = field(factory=dict)
     ran: int = 0
 
     @property
@@ -108,6 +110,17 @@ class RunLog:
         self.ran += not cached and observation.outcome.ran
         return judgement
 
+    def forks_at(self, position: int) -> int:
+        """How many of the runs of a candidate were forks: its first one, or none."""
+        first = self.observations.get(Trial(position))
+        return int(first is not None and is_warm(first))
+
+    def fresh_of(self, position: int, verdict: Verdict) -> Trial | None:
+        """The first trial of a candidate that a fresh process gave this verdict; None if there is none."""
+        trials = (trial for trial in sorted(self.observations) if trial.position == position)
+        runs = ((trial, self.observations[trial]) for trial in trials)
+        return next((trial for trial, run in runs if not is_warm(run) and self.judge(run).verdict is verdict), None)
+
     def number(self, trial: Trial) -> float | None:
         """The number by which a run was judged; None if it was judged by something else."""
         observation = self.observations.get(trial)
@@ -133,13 +146,20 @@ class SearchedLine:
         """One trial of each side of the change with the verdict of that side, the older first; fewer if unknown."""
         boundary = self.search.result.boundary or ()
         verdicts = (Verdict.BAD, Verdict.GOOD) if self.line.find_fix else (Verdict.GOOD, Verdict.BAD)
-        trials = (self.search.verdict_of(*side) for side in zip(boundary, verdicts, strict=False))
+        sides = list(zip(boundary, verdicts, strict=False))
+        trials = (self.record.fresh_of(*side) or self.search.verdict_of(*side) for side in sides)
         return tuple(trial for trial in trials if trial in self.record.observations)
 
     @property
     def sides(self) -> tuple[Observation, ...]:
-        """The runs of these trials."""
-        return tuple(self.record.observations[trial] for trial in self.trials)
+        """One run of each side of the change, a fresh one if there is any; see `trials`."""
+        record = self.record
+        return tuple(
+            record.claimed.get(trial.position, record.observations[trial])
+            if is_warm(record.observations[trial])
+            else record.observations[trial]
+            for trial in self.trials
+        )
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -181,31 +201,44 @@ class ProbedLine:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
         return self._run(SearchedLine(self.line, search, record))
 
+    def probe_of(self, record: RunLog, trial: Trial) -> Probe:
+        """The probe of a trial. What will be claimed is fresh: the runs of the ends, and repetitions.
+
+        The first repetition of a fork is the same probe in a fresh process.
+        """
+        line, ends = self.line, {self.line.good, self.line.bad} - {None}
+        ends = ends or {0, len(line.names) - 1}
+        if trial.attempt:
+            attempt = trial.attempt - record.forks_at(trial.position)
+            return evolve(line.probe(Trial(trial.position, attempt)), fresh=True)
+        return evolve(line.probe(trial), fresh=trial.position in ends)
+
     def confirmed(self, searched: SearchedLine, runs: Iterable[Observation] = ()) -> SearchedLine:
-        """Replace the forks beside the change by fresh runs, of those in `runs` or made now, because they are claimed.
+        """Have a fresh run of each side of the change, of those in `runs` or made now, because they are claimed.
 
         Raises `ForksDisagree`, `Interrupted`, `NoNetwork` and `NoSpace`.
         """
         record, line = searched.record, self.line
-        warm = [trial for trial in searched.trials if is_warm(record.observations[trial])]
         fresh = {run.lock.id: run for run in runs if run.lock is not None and not run.mixture and not is_warm(run)}
-        for trial in list(warm):
-            lock = record.observations[trial].lock
-            if lock is not None and lock.id in fresh:
-                record.observations[trial] = fresh[lock.id]
-                warm.remove(trial)
-        if not warm:
-            return searched
+        missing: list[Trial] = []
+        for trial, run in zip(searched.trials, searched.sides, strict=True):
+            if is_warm(run) and run.lock is not None and run.lock.id in fresh:
+                record.claimed[trial.position] = fresh[run.lock.id]
+            elif is_warm(run):
+                missing.append(Trial(trial.position, 1))
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
-            return record.take(warm[number], line.names[warm[number].position], observation, cached=cached)
+            trial = missing[number]
+            judgement = record.take(trial, line.names[trial.position], observation, cached=cached)
+            searched.search.tell(trial, judgement.verdict)
+            return judgement
 
-        grid = Grid(len(warm))
+        grid = Grid(len(missing))
         Engine(
             self.prober,
             self.lanes,
-            lambda number: evolve(line.probe(warm[number]), fresh=True),
-            lambda number: line.label_of(warm[number]),
+            lambda number: self.probe_of(record, missing[number]),
+            lambda number: line.label_of(missing[number]),
             judged,
             self.reporter,
             lambda: Progress(left=grid.remaining()),
@@ -252,15 +285,10 @@ class ProbedLine:
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
             return record.take(trial, line.names[trial.position], observation, cached=cached)
 
-        ends = {line.good, line.bad} - {None} or {0, len(line.names) - 1}
-
-        def probe(trial: Trial) -> Probe:
-            return evolve(line.probe(trial), fresh=trial.position in ends)
-
         engine = Engine(
             self.prober,
             self.lanes,
-            probe,
+            lambda trial: self.probe_of(record, trial),
             line.label_of,
             judged,
             self.reporter,
