@@ -41,7 +41,7 @@ from harness.run.outside import is_unchanged
 from harness.run.process import ZygoteFailed
 from harness.run.programs import program_of
 from harness.run.result import read_imports
-from harness.run.runner import Job, Place, Recorded, Terms, run_repro
+from harness.run.runner import Job, Place, Recorded, Terms, run_repro, with_own_folders
 from harness.store import is_kept
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class Prober:
         with watched_environment(
             self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, within=within
         ) as place:
-            is_graph_wanted = probe.records_imports or (probe.trace is not None and not probe.repro.argv)
+            is_graph_wanted = probe.records_imports or probe.trace is not None
             imports = self.imports_file(probe, place.environment.lock) if is_graph_wanted else None
             job = evolve(
                 self.job(probe, lock, place),
@@ -292,7 +292,8 @@ class Prober:
                 zygote=zygote,
             )
             if zygote is not None:
-                job = evolve(job, hash_seed=zygote.hash_seed)
+                own = with_own_folders(probe.repro, place.scratch / "built")
+                job = evolve(job, repro=own, hash_seed=zygote.hash_seed)
             writable = (*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else []))
             readable = (*job.place.readable, *environment.readable)
             job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))

@@ -85,6 +85,8 @@ class Trust:
 
     def agree(self, repro: Repro, forked: Observation, fresh: Observation) -> bool:
         """Whether a fork has the verdict of a fresh run, and failed in the same way if both failed."""
+        if forked.tests or fresh.tests:
+            return failed_tests(forked) == failed_tests(fresh)
         judge = Judge(repro.signature, self.store).or_captured(fresh)
         return judge(forked).verdict is judge(fresh).verdict and name_in(forked) == name_in(fresh)
 
@@ -92,14 +94,15 @@ class Trust:
         """Whether the result of a fork is that of a fresh process, as far as the runs until now can say."""
         if not is_unsettled(forked):
             return True
-        if forked.outcome is Outcome.RAISED:
+        if forked.outcome in (Outcome.RAISED, Outcome.EXITED):
             return self._alike >= _ENOUGH
         return forked.outcome is Outcome.TIMED_OUT and self._do_hang
 
     def learn(self, forked: Observation, fresh: Observation) -> None:
         """Compare a fork that was not conclusive with the fresh run."""
-        if forked.outcome is Outcome.RAISED:
+        if forked.outcome in (Outcome.RAISED, Outcome.EXITED):
             is_alike = (fresh.outcome, name_in(fresh)) == (forked.outcome, name_in(forked))
+            is_alike = is_alike and failed_tests(fresh) == failed_tests(forked)
             self._alike = self._alike + 1 if is_alike else -math.inf
         elif forked.outcome is Outcome.TIMED_OUT:
             self._do_hang = fresh.outcome is Outcome.TIMED_OUT
@@ -114,10 +117,16 @@ def name_in(observation: Observation) -> str:
     return observation.exception.name if observation.exception is not None else ""
 
 
+def failed_tests(observation: Observation) -> frozenset[str]:
+    """The tests that failed in a run."""
+    return frozenset(test.id for test in observation.tests if test.outcome.is_failure)
+
+
 def is_unsettled(observation: Observation) -> bool:
     """Whether a fork may have failed because of the modules that were or were not imported before it."""
-    raised = observation.exception
-    return (raised is not None and raised.name in _IMPORT_ERRORS) or observation.outcome not in (
-        Outcome.COMPLETED,
-        Outcome.RAISED,
-    )
+    raised = [observation.exception, *(test.exception for test in observation.tests)]
+    if any(error is not None and error.name in _IMPORT_ERRORS for error in raised):
+        return True
+    if observation.outcome is Outcome.EXITED:
+        return not observation.tests and "Error: No module named" in observation.detail
+    return observation.outcome not in (Outcome.COMPLETED, Outcome.RAISED)

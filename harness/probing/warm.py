@@ -20,18 +20,20 @@ from harness.model import Device, Mixture, Observation, Verdict
 from harness.probing.probe import Around, Prepared, Probe
 from harness.probing.trust import Trust, is_unsettled
 from harness.probing.warm_processes import CannotFork, WarmEnvironment, WarmReleases
+from harness.run.commands import is_forkable, whole
 from harness.run.process import ZygoteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from harness.model import Judgement, Lock
+    from harness.model import Judgement, Lock, Repro
     from harness.probing.lanes import Lanes, Task
     from harness.probing.prober import Prober
 
 
 _FORKED = "+fork"
+_LONG_S = 20.0  # of a run that is not made just to see whether forks agree
 
 
 def is_warm(observation: Observation) -> bool:
@@ -136,17 +138,17 @@ class WarmProber(Around):
         first = evolve(probe, attempt=0, trace=None)
         self.trust.compare(self.prober.key(first, lock), probe.repro, fresh)
         if not probe.attempt and probe.mixture is None and probe.trace is None:
-            self._bases.setdefault(probe.repro.digest, []).append((evolve(probe, lock=lock), fresh))
+            self._bases.setdefault(_family(probe.repro), []).append((evolve(probe, lock=lock), fresh))
 
     # -- runs of whole environments
 
     def _is_to_record(self, probe: Probe) -> bool:
         """Whether the imports of a run are recorded, so that others can be forked: the first one of a repro."""
-        return _is_forkable(probe) and probe.repro.digest not in self._bases and not self.trust.stopped
+        return _is_forkable(probe) and _family(probe.repro) not in self._bases and not self.trust.stopped
 
     def _may_fork(self, probe: Probe) -> bool:
         is_first = not (probe.fresh or probe.attempt)
-        return is_first and _is_forkable(probe) and probe.repro.digest in self._bases and not self.trust.stopped
+        return is_first and _is_forkable(probe) and _family(probe.repro) in self._bases and not self.trust.stopped
 
     def _known_fork(self, key: str) -> Observation | None:
         known = self.prober.current(key + _FORKED)
@@ -154,13 +156,13 @@ class WarmProber(Around):
 
     def _fork_release(self, prepared: Prepared) -> Observation | None:
         """Fork a run in its own environment; None if that can't be done."""
-        environment, digest = prepared.environment, prepared.probe.repro.digest
+        environment, family = prepared.environment, _family(prepared.probe.repro)
         if environment is None or environment.folder is None:
             return None
         try:
             with self._starting:
-                warm = self._releases_of(digest)
-                runs = self._bases.get(digest, [])
+                warm = self._releases_of(family)
+                runs = self._bases.get(family, [])
                 locks = [environment.lock, *(run.lock for _, run in runs if run.lock is not None)]
                 zygote = warm.start_for(locks) if warm is not None and not self.trust.stopped else None
             if warm is None or zygote is None:
@@ -174,16 +176,39 @@ class WarmProber(Around):
         self.forked += 1
         return forked
 
-    def _releases_of(self, digest: str) -> WarmReleases | None:
-        """The processes that runs of a repro are forked from, checked once; None if they can't be forked."""
-        if digest in self._releases:
-            return self._releases[digest]
-        self._releases[digest] = None
-        for base, fresh in reversed(self._bases[digest]):
+    def _releases_of(self, family: str) -> WarmReleases | None:
+        """The processes that runs are forked from, checked once; None if they can't be forked."""
+        if family in self._releases:
+            return self._releases[family]
+        self._releases[family] = None
+        for base, fresh in self._bases[family]:
             with contextlib.suppress(CannotFork):
-                self._releases[digest] = self._opened.enter_context(WarmReleases.opened(self.prober, base, fresh))
+                warm = self._opened.enter_context(WarmReleases.opened(self.prober, base, fresh))
+                self._check(warm, family)
+                self._releases[family] = warm
                 break
-        return self._releases[digest]
+        return self._releases[family]
+
+    def _check(self, warm: WarmReleases, family: str) -> None:
+        """Fork the run that the process is made for, unless it takes long, which must agree with the fresh one.
+
+        Raises `CannotFork` if it doesn't, and `ZygoteFailed`.
+        """
+        runs = self._bases[family]
+        zygote = warm.start_for([run.lock for _, run in runs if run.lock is not None])
+        lock = warm.base.lock
+        if zygote is None or lock is None:
+            raise CannotFork("nothing can be imported before")
+        if warm.fresh.duration_s > _LONG_S:
+            return
+        prepared = self.prober.prepare(evolve(warm.base, fresh=False, records_imports=False, attempt=0))
+        built = self.prober.builder.build(lock, recent=True)
+        key = self.prober.key(warm.base, lock) + _FORKED
+        forked = self.prober.execute(evolve(prepared, key=key, observation=None, environment=built, zygote=zygote))
+        self.checks += 1
+        if not self.trust.agree(warm.base.repro, forked, warm.fresh):
+            self.trust.stop("a fork and a fresh process disagree")
+            raise CannotFork(self.trust.stopped)
 
     # -- runs with files exchanged
 
@@ -214,7 +239,7 @@ class WarmProber(Around):
         """Open the environment of a probe; None if it can't be forked, or if its fork has another verdict."""
         base = expected.base
         with self._starting:
-            releases = self._releases.get(base.repro.digest)
+            releases = self._releases.get(_family(base.repro))
         try:
             context = WarmEnvironment.opened(self.prober, base, expected.files, expected.first, releases)
             warm = self._exchanging.enter_context(context)
@@ -257,9 +282,17 @@ class WarmProber(Around):
 
 
 def _is_forkable(probe: Probe) -> bool:
-    """Whether a run of a whole environment can be a fork: of a script on the CPU whose verdict is no matter of time."""
+    """Whether a run of a whole environment can be a fork: on the CPU, and its verdict is no matter of time."""
     repro, signature = probe.repro, probe.repro.signature
     is_timed = signature is not None and (signature.hang or signature.metric is not None)
-    is_alone = not (repro.argv or repro.search_path or repro.given or repro.step or is_timed)
+    is_program = repro.argv and not is_forkable(repro.argv)
+    is_alone = not (is_program or repro.given or repro.step or is_timed)
     is_whole = probe.mixture is None and probe.inside is None and probe.trace is None
     return is_alone and is_whole and probe.combination.device is not Device.CUDA
+
+
+def _family(repro: Repro) -> str:
+    """What the runs have in common that are forked from one process; they may be of different tests."""
+    if not repro.argv:
+        return repro.digest
+    return repr((whole(repro.argv), repro.project, repro.inside, repro.search_path, sorted(repro.params.items())))

@@ -47,6 +47,17 @@ class CannotFork(Exception):
     """Probes can't be forked; the message is a short reason."""
 
 
+def _rewritten(packages: Path) -> set[str]:
+    """The modules that pytest imports itself, to rewrite their assertions: its own, and those of its plugins."""
+    names = {"pytest", "_pytest"}
+    for info in packages.glob("*.dist-info"):
+        with contextlib.suppress(OSError):
+            if "[pytest11]" in (info / "entry_points.txt").read_text(encoding="utf-8", errors="replace"):
+                rows = (info / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
+                names |= {row.split(",")[0].split("/")[0].removesuffix(".py") for row in rows}
+    return names
+
+
 def limit_of(repro: Repro, fresh_s: float) -> float:
     """The seconds that a fork may take, if a fresh process takes `fresh_s` (0: unknown).
 
@@ -97,7 +108,12 @@ class WarmReleases:
             job = evolve(job, place=evolve(job.place, scratch=scratch, readable=readable))
             packages = site_packages(place.environment.folder or built.folder or place.scratch)
             modules = {name: file.removeprefix(f"{packages}/") for name, file in graph[0].items()}
-            warm = cls(prober, base, fresh, job, (modules, graph[1]))
+            if "coverage" in modules:
+                raise CannotFork("coverage measures what is imported")
+            stdlib = f"{prober.builder.interpreter.stdlib}/"
+            own = {name for name, file in modules.items() if file.startswith("/") and not file.startswith(stdlib)}
+            own |= _rewritten(packages) if base.repro.argv else set()
+            warm = cls(prober, base, fresh, job, (modules, graph[1]), frozenset(own))
             stack.enter_context(warm._running)
             yield warm
 

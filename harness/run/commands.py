@@ -90,6 +90,19 @@ def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
     return (*command.argv, *(f"{_ONLY}{test}" for test in dict.fromkeys(tests)))
 
 
+def whole(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command without a selection of tests."""
+    return _split(argv)[0]
+
+
+def is_forkable(argv: Sequence[str]) -> bool:
+    """Whether a fork of a Python process can do what a command does: run pytest, or a module that Python runs."""
+    words = whole(argv)
+    if words and is_python(words[0]) and os.sep not in words[0]:
+        return len(words) > 2 and words[1] == "-m" and words[2] != "coverage"
+    return words[:1] != () and words[0] in _PYTEST
+
+
 def typed(argv: Sequence[str]) -> str:
     """The command line to show, with at most a dozen tests."""
     command = recognised(argv)

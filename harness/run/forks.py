@@ -96,7 +96,7 @@ def _process(job: Job, folder: ScratchFolder, env: Mapping[str, str]) -> Iterato
     """Start a zygote as a new process, which ends with the context; yields the socket that controls it."""
     sandbox: list[str] = []
     if job.place.sandbox is not None:
-        access = file_access(folder, job, (), env)
+        access = file_access(folder, job, job.repro.argv, env)
         readable = (*access.readable, INSIDE.parent)
         sandbox = job.place.sandbox.around(evolve(access, scratch=job.place.scratch, readable=readable))
         # The parent would be the thread that starts it. It ends with its socket, so with this process.

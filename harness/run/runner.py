@@ -238,6 +238,8 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
     outside = _outside(scratch, job)
     if job.repro.argv:
         add_startup(env, scratch.outside.with_suffix(".json"), outside)
+        if job.recorded.imports is not None:
+            env["HARNESS_IMPORTS"] = str(scratch.imports)
         return _command(job)
     return script_command(
         scratch,

@@ -5,7 +5,7 @@ code are the same as without it.
 """
 
 # Importing pathlib would take as long as all the rest of this module.
-# ruff: noqa: PTH100, PTH103, PTH105, PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH100, PTH103, PTH105, PTH109, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -155,6 +155,47 @@ def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseExcep
         if trace is not None:
             trace.stop()
     return {"stage": stage, "end": "completed"}, None, 0
+
+
+def run_command(argv: list[str], env: dict[str, str]) -> int:
+    """Run a module that Python runs, or a Python script below `bin`, in a fork; return the exit code of the command."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    if "HARNESS_OUTSIDE" in env:
+        with open(env["HARNESS_OUTSIDE"], encoding="utf-8") as file:
+            note_outside(json.load(file))
+    sys.path[:] = [folder for folder in sys.path if folder != os.path.join(here, "startup")]
+    try:
+        if argv[1:2] == ["-m"]:
+            sys.argv[:] = argv[1:2] + argv[3:]
+            sys.path[0] = os.getcwd()
+            _run_module(argv[2])
+        else:
+            sys.argv[:] = [os.path.join(env["VIRTUAL_ENV"], "bin", argv[0]), *argv[1:]]
+            sys.path[0] = os.path.dirname(sys.argv[0])
+            _run_script(sys.argv[0])
+    except SystemExit as stop:
+        if stop.code is None or isinstance(stop.code, int):
+            return int(stop.code or 0)
+        _write_to_stderr(f"{stop.code}\n")
+        return 1
+    except BaseException as error:  # noqa: BLE001 - as the interpreter does
+        _show(error)
+        return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _run_module(name: str) -> None:
+    """Execute a module as `__main__`, as `python -m` does."""
+    import runpy
+
+    sys.modules["_harness_child"], sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    sys.modules["__main__"].__dict__["__builtins__"] = sys.modules["builtins"]
+    runpy._run_module_as_main(name)  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls
+
+
+def former_packages() -> list[str]:
+    """The folders of packages from which this process imported before it was forked."""
+    return list(_former_packages)
 
 
 def _show(error: BaseException) -> None:

@@ -7,7 +7,7 @@ driver in another fork instead of a new interpreter, watches it and reports how 
 run. The zygote exits when its socket is closed.
 """
 
-# ruff: noqa: PTH120, PTH123
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def _prepare(order: dict[str, Any], child: Any) -> str:
     return "an import initialised CUDA, which does not survive a fork" if in_use else ""
 
 
-def _enter_environment(python: str, env: dict[str, str], child: Any) -> None:
-    """Let this process import from the environment of an interpreter, as one that is started with `env` would.
+def _enter_environment(env: dict[str, str], child: Any) -> None:
+    """Let this process import from the environment that `env` names, as an interpreter that is started with it would.
 
     What was imported from the previous environment stays: it is the same in both.
     """
-    old, new = sys.prefix, os.path.dirname(os.path.dirname(python))
+    old, new = sys.prefix, env["VIRTUAL_ENV"]
 
     def moved(path: str) -> str:
         return new + path[len(old) :] if f"{path}{os.sep}".startswith(old + os.sep) else path
@@ -62,7 +62,7 @@ def _enter_environment(python: str, env: dict[str, str], child: Any) -> None:
     if new != old:
         child.note_environment(sys.path, old)
         sys.prefix = sys.exec_prefix = new
-        sys.executable = python
+        sys.executable = os.path.join(new, "bin", "python")
         if "sysconfig" in sys.modules:  # it keeps paths below the prefix
             importlib.reload(sys.modules["sysconfig"])
         if "site" in sys.modules:
@@ -72,8 +72,8 @@ def _enter_environment(python: str, env: dict[str, str], child: Any) -> None:
 
 
 def _prepare_fork(argv: list[str], env: dict[str, str], child: Any) -> None:
-    """Make this fork what a new interpreter is that `argv` (interpreter, child driver, job) would start."""
-    _enter_environment(argv[0], env, child)
+    """Make this fork what a new interpreter is that would be started with these arguments and variables."""
+    _enter_environment(env, child)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter does when it starts
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGCHLD):
@@ -89,9 +89,10 @@ def _prepare_fork(argv: list[str], env: dict[str, str], child: Any) -> None:
         vars(sys.modules["tempfile"])["tempdir"] = None
 
 
-def _run(child: Any, job: str) -> None:
-    """Run the job, and exit as an interpreter does."""
-    code = child.main(job)
+def _run(child: Any, argv: list[str], env: dict[str, str]) -> None:
+    """Run the job of the child driver, or a command, and exit as an interpreter does."""
+    is_job = argv[1:2] == [os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")]
+    code = child.main(argv[-1]) if is_job else child.run_command(argv, env)
     import atexit
     import threading
 
@@ -112,7 +113,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             control.close()
             _prepare_fork(argv, env, child)
             os.close(self._tell)  # from here on the fork has started
-            _run(child, argv[-1])
+            _run(child, argv, env)
 
         def _problem(self, error: BaseException) -> str:
             return f"{type(error).__name__}: {error}"
@@ -154,7 +155,7 @@ def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
         os.dup2(log, 2)
         os.close(log)
         os.chdir(order["work"])
-        _enter_environment(order["python"], order["env"], child)
+        _enter_environment(order["env"], child)
         os.environ.clear()
         os.environ.update(order["env"])
         sys.path[0] = order["script_folder"]

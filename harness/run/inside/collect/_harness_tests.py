@@ -45,6 +45,8 @@ class Recorder:
         self._path = os.environ.pop("HARNESS_TESTS", None)
         self._pid = _getpid()
         self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
+        driver = sys.modules.get("_harness_child_driver")  # of a fork
+        self._roots += driver.former_packages() if driver is not None else []
         self._places = _report.Places(self._roots, start=os.getcwd())
         self._bytes = 0
         self._files: set[str] = set()

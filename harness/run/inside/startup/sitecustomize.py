@@ -2,7 +2,8 @@
 
 `HARNESS_OUTSIDE` is the file that says where (`outside.py`). In a traced command, also which installed files it used
 and what ran in them: `HARNESS_TRACED` is the folder that says which files to trace, to which each process adds its
-record when it ends. A sitecustomize that the environment has is imported as well.
+record when it ends. `HARNESS_IMPORTS` is the file to which the first process writes the graph of its imports. A
+sitecustomize that the environment has is imported as well.
 """
 
 # Importing pathlib takes time.
@@ -53,6 +54,20 @@ def _begin(folder: str) -> None:
     tracer.start()
 
 
+def _record_imports(path: str) -> None:
+    """Record the imports of this process if it is the first one, and write them when it ends."""
+    os.close(os.open(f"{path}.claimed", os.O_CREAT | os.O_EXCL))
+    graph, process = _load("_harness_trace", "trace.py").ImportGraph(), os.getpid()
+
+    def end() -> None:
+        if os.getpid() == process:
+            with open(path, "x", encoding="utf-8") as file:
+                json.dump(graph.described(), file)
+
+    atexit.register(end)
+    graph.install()
+
+
 def _note_outside(path: str) -> None:
     with open(path, encoding="utf-8") as file:
         _load("_harness_outside", "outside.py").begin(json.load(file))
@@ -71,6 +86,8 @@ def _import_next() -> None:
 if __name__ == "sitecustomize":
     with contextlib.suppress(Exception):  # the record is evidence, without which the search takes longer
         _begin(os.environ["HARNESS_TRACED"])
+    with contextlib.suppress(Exception):  # without it, nothing is forked
+        _record_imports(os.environ.pop("HARNESS_IMPORTS"))
     with contextlib.suppress(Exception):  # without it, an older result may be taken
         _note_outside(os.environ["HARNESS_OUTSIDE"])
     _import_next()
