@@ -23,7 +23,8 @@ from harness.model import Observation, Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
-from harness.probing.warm import Expected, WarmProber, is_warm
+from harness.probing.probe import is_warm
+from harness.probing.warm import Expected, WarmProber
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"

@@ -30,7 +30,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
-from harness.probing.warm import is_warm
+from harness.probing.probe import is_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,8 +23,7 @@ from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import SearchedLine
-from harness.probing.probe import Around, Probing
-from harness.probing.warm import is_warm
+from harness.probing.probe import Around, Probing, is_warm
 from harness.question.question import Question
 from harness.search import Grid, Trial
 

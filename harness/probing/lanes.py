@@ -24,10 +24,11 @@ from attrs import define, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Started
+from harness.probing.probe import is_warm
 from harness.run.process import Cancelled, cancelled_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probing import Prepared, Probe
@@ -156,6 +157,12 @@ class Lanes:
         self._start()
 
 
+def _ended(prepared: Prepared, ended: Mapping[str, Observation]) -> Observation | None:
+    """The run of another candidate that answers for a prepared one; a fork answers for none that has to be fresh."""
+    run = ended.get(prepared.key)
+    return None if run is not None and prepared.probe.fresh and is_warm(run) else run
+
+
 C = TypeVar("C")
 
 _AHEAD = 2
@@ -270,7 +277,7 @@ class Engine(Generic[C]):
             prepared = work.prepared
             if len(keys) >= at_once or work.running is not None or prepared is None:
                 continue
-            if prepared.observation is None and prepared.key not in {*keys, *ended}:
+            if prepared.observation is None and prepared.key not in keys and _ended(prepared, ended) is None:
                 self.reporter.report(Started(self.label_of(candidate)))
                 work.begun = self.clock()
                 run = partial(self.prober.execute, prepared)
@@ -300,7 +307,7 @@ class Engine(Generic[C]):
                 if candidate in candidates:
                     raise
                 continue
-            known = prepared.observation or ended.get(prepared.key)
+            known = prepared.observation or _ended(prepared, ended)
             if known is not None and (candidate in candidates or not known.outcome.ran):
                 del works[candidate]
                 self._tell(search, candidate, known, cached=prepared.cached or prepared.observation is None)

@@ -19,7 +19,7 @@ from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.lanes import Engine
-from harness.probing.warm import is_warm
+from harness.probing.probe import is_warm
 from harness.search import Gauges, Grid, LineSearch, Noise, Trial
 
 if TYPE_CHECKING:

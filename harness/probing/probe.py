@@ -130,6 +130,11 @@ class Probers(Around):
         return self.by_python[probe.combination.python]
 
 
+def is_warm(observation: Observation) -> bool:
+    """Whether a run was a fork, which may guide a search but can't be claimed."""
+    return bool(observation.machine.get("forked"))
+
+
 def seed_of(probe: Probe, lock: Lock) -> int:
     """The seed for Python's hashes in a run of a probe with this lock, an integer below 2**32; it names its path, too.
 

@@ -292,8 +292,9 @@ class Prober:
                 zygote=zygote,
             )
             if zygote is not None:
-                own = with_own_folders(probe.repro, place.scratch / "built")
-                job = evolve(job, repro=own, hash_seed=zygote.hash_seed)
+                if not probe.repro.argv:
+                    job = evolve(job, repro=with_own_folders(probe.repro, place.scratch / "built"))
+                job = evolve(job, hash_seed=zygote.hash_seed)
             writable = (*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else []))
             readable = (*job.place.readable, *environment.readable)
             job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))

@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from harness.environment.watched import flaw_of
 from harness.events import Judged, Started
 from harness.model import Device, Mixture, Observation, Verdict
-from harness.probing.probe import Around, Prepared, Probe
+from harness.probing.probe import Around, Prepared, Probe, is_warm
 from harness.probing.trust import Trust, is_unsettled
 from harness.probing.warm_processes import CannotFork, WarmEnvironment, WarmReleases
 from harness.run.commands import is_forkable, whole
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 _FORKED = "+fork"
 _LONG_S = 20.0  # of a run that is not made just to see whether forks agree
-
-
-def is_warm(observation: Observation) -> bool:
-    """Whether a run was a fork, which may guide a search but can't be claimed."""
-    return bool(observation.machine.get("forked"))
 
 
 @frozen

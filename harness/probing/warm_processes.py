@@ -26,6 +26,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Device, Mixture
 from harness.probing.preloading import before_any, names_of, preloadable
 from harness.probing.probe import Prepared, Probe
+from harness.run.commands import is_forkable
 from harness.run.forks import Zygote, started_zygote
 from harness.run.process import ZygoteFailed
 from harness.run.runner import Job, run_repro, with_own_folders
@@ -47,15 +48,29 @@ class CannotFork(Exception):
     """Probes can't be forked; the message is a short reason."""
 
 
-def _rewritten(packages: Path) -> set[str]:
-    """The modules that pytest imports itself, to rewrite their assertions: its own, and those of its plugins."""
+def _own_modules(prober: Prober, modules: Mapping[str, str]) -> frozenset[str]:
+    """The modules that are neither installed nor of the standard library: those of the user's project."""
+    stdlib = f"{prober.builder.interpreter.stdlib}/"
+    return frozenset(name for name, file in modules.items() if file.startswith("/") and not file.startswith(stdlib))
+
+
+def _of_command(repro: Repro, modules: Mapping[str, str], packages: Path) -> frozenset[str]:
+    """The modules that a command imports itself: of pytest, which rewrites their assertions, its own and its plugins'.
+
+    Raises `CannotFork` if it measures what is imported.
+    """
+    if not repro.argv:
+        return frozenset()
+    if not is_forkable(repro.argv) or "coverage" in modules:
+        raise CannotFork("only scripts, pytest and other modules that Python runs are forked, without coverage")
     names = {"pytest", "_pytest"}
     for info in packages.glob("*.dist-info"):
         with contextlib.suppress(OSError):
             if "[pytest11]" in (info / "entry_points.txt").read_text(encoding="utf-8", errors="replace"):
                 rows = (info / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
-                names |= {row.split(",")[0].split("/")[0].removesuffix(".py") for row in rows}
-    return names
+                entries = {row.split(",")[0].split("/")[0] for row in rows}
+                names |= {entry.removesuffix(".py") for entry in entries if not entry.endswith(".dist-info")}
+    return frozenset(names)
 
 
 def limit_of(repro: Repro, fresh_s: float) -> float:
@@ -108,12 +123,8 @@ class WarmReleases:
             job = evolve(job, place=evolve(job.place, scratch=scratch, readable=readable))
             packages = site_packages(place.environment.folder or built.folder or place.scratch)
             modules = {name: file.removeprefix(f"{packages}/") for name, file in graph[0].items()}
-            if "coverage" in modules:
-                raise CannotFork("coverage measures what is imported")
-            stdlib = f"{prober.builder.interpreter.stdlib}/"
-            own = {name for name, file in modules.items() if file.startswith("/") and not file.startswith(stdlib)}
-            own |= _rewritten(packages) if base.repro.argv else set()
-            warm = cls(prober, base, fresh, job, (modules, graph[1]), frozenset(own))
+            own = _own_modules(prober, modules) | (_of_command(base.repro, modules, packages))
+            warm = cls(prober, base, fresh, job, (modules, graph[1]), own)
             stack.enter_context(warm._running)
             yield warm
 
@@ -140,8 +151,8 @@ class WarmReleases:
         self._starts += 1
         self._running.close()
         zygote = self._running.enter_context(started_zygote(self.job, self.modules))
-        entries = {path.rpartition("-packages/")[2].split("/")[0].removesuffix(".py") for path in zygote.executed}
-        if not entries.isdisjoint(self.names):
+        executed = (path.rpartition("-packages/")[2] for path in zygote.executed if path.endswith(".py"))
+        if not {path.split("/")[0].removesuffix(".py") for path in executed}.isdisjoint(self.names):
             raise ZygoteFailed("an import always runs a file that changes")
         self.zygote = zygote
         return zygote
@@ -174,9 +185,9 @@ class WarmEnvironment:
     """A copy of an environment, and the process to fork from in it, which is started for the first fork.
 
     `packages` is its site-packages and `pycache` the folder of its bytecode. `graph` are the modules that the repro
-    imports with their files, and the imports of each. `originals` are the unchanged contents of all files that a probe
-    may exchange, by path relative to `packages`; None is a file that does not exist. The process has imported only
-    modules that do not depend on the files in `left_out`.
+    imports with their files, and the imports of each; those in `own` are imported by each run. `originals` are the
+    unchanged contents of all files that a probe may exchange, by path relative to `packages`; None is a file that does
+    not exist. The process has imported only modules that do not depend on the files in `left_out`.
     """
 
     prober: Prober
@@ -184,6 +195,7 @@ class WarmEnvironment:
     packages: Path
     pycache: Path
     graph: tuple[dict[str, str], dict[str, list[str]]]
+    own: frozenset[str]
     originals: Mapping[str, bytes | None]
     left_out: frozenset[str]
     fresh_s: float  # how long a fresh process of the repro takes, 0 if unknown
@@ -208,8 +220,8 @@ class WarmEnvironment:
         `releases` if that has imported nothing that depends on the files. Raises `CannotFork`.
         """
         lock = base.lock
-        if lock is None or base.repro.argv or base.combination.device is Device.CUDA:
-            raise CannotFork("only scripts that run on the CPU are forked")
+        if lock is None or base.combination.device is Device.CUDA:
+            raise CannotFork("only runs on the CPU are forked")
         graph = prober.imports(base, lock)
         try:
             built = prober.builder.build(lock)  # compared, because its files are read below
@@ -220,6 +232,8 @@ class WarmEnvironment:
         paths = sorted(set(files))
         original = site_packages(built.folder)
         modules = {name: file.removeprefix(f"{original}/") for name, file in graph[0].items()}
+        own = _of_command(base.repro, modules, original)
+        own |= _own_modules(prober, modules) if base.repro.argv else frozenset()
         originals = {path: (original / path).read_bytes() if (original / path).is_file() else None for path in paths}
         with contextlib.ExitStack() as stack:
             mixture = Mixture(files=originals, label="to fork from")
@@ -238,6 +252,7 @@ class WarmEnvironment:
                 packages,
                 place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages,
                 (modules, graph[1]),
+                own,
                 originals,
                 frozenset(first).intersection(paths) or frozenset(paths),
                 fresh.duration_s if fresh is not None else 0.0,
@@ -260,7 +275,7 @@ class WarmEnvironment:
 
     def _started(self) -> Zygote:
         """Start the process, again with fewer modules if one of them has imported a file in a way that nobody saw."""
-        modules = preloadable(*self.graph, self.left_out)
+        modules = preloadable(*self.graph, self.left_out, self.own)
         parent = self.releases.zygote if self.releases is not None else None
         if self.releases is not None and self.releases.has_any(self.graph[0].keys() - set(modules)):
             parent = None

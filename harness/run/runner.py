@@ -154,7 +154,7 @@ def run_repro(job: Job) -> Ran:
 def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     if job.repro.project:
         copy_tree(Path(job.repro.project), scratch.work)
-    if job.zygote is None:  # forks share the folders of their zygote
+    if job.zygote is None or job.repro.argv:  # the forks of a script share the folders of their zygote
         job = evolve(job, repro=with_own_folders(job.repro, scratch.root / "built"))
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:

@@ -13,9 +13,10 @@ from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
 from harness.probing.lanes import Lanes
-from harness.probing.preloading import names_of, preloadable
+from harness.probing.preloading import preloadable
+from harness.probing.probe import is_warm
 from harness.probing.trust import _ENOUGH, ForksDisagree, Trust
-from harness.probing.warm import Expected, WarmProber, is_warm
+from harness.probing.warm import Expected, WarmProber
 from harness.probing.warm_processes import WarmEnvironment
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
@@ -122,9 +123,8 @@ def test_everything_is_fresh_after_a_fork_and_a_fresh_process_disagreed(parts, b
 
 
 def test_nothing_is_forked_if_the_unchanged_environment_fails_only_in_fresh_processes(parts, bad):
-    with warm(parts.prober, bad, verdict=Verdict.GOOD) as forks:
-        with pytest.raises(ForksDisagree):
-            run(forks, mixed(bad, GOOD))
+    with warm(parts.prober, bad, verdict=Verdict.GOOD) as forks, pytest.raises(ForksDisagree):
+        run(forks, mixed(bad, GOOD))
 
 
 def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
