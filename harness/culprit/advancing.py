@@ -18,6 +18,7 @@ from harness.model.culprit import Proof
 LATE = "the time was over"
 _MOST_SEARCHES = 3  # for other units that the culprit needs
 _LIKELY_NEEDS = 10  # that are tried alone first
+_MOST_CONTROLS = 40  # other units that are tried without the culprit
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
 
@@ -62,29 +63,29 @@ class _Advancing:
     ran_alone: bool = False
     failed: Proof | None = None  # the proof to show if none holds
     needless: Candidate = frozenset()
+    too_much: Candidate = frozenset()  # others that lead to the verdict with the culprit, too many for a proof
 
     def find(self, units: Candidate) -> Advanced:
         """Find a proof that holds, or else say how far it got."""
         consistency, core = self.search.consistency, self.core
         closures = [consistency.advanced_alone(core), consistency.advanced(core), consistency.advanced(units)]
-        too_much: Candidate = frozenset()
         for besides in dict.fromkeys(closed - core for closed in closures):
             if self.search.is_late:
                 return self._late()
             proof = self.tried(besides)
             if proof.is_expected and not proof.holds:
-                too_much = besides
+                self.too_much = besides
                 break
             done = self.shown(proof, besides) if proof.holds else None
             if done is not None:
                 return done
-        return self._with_needs(too_much) or self._not_shown(too_much)
+        return self._with_needs() or self._not_shown()
 
-    def _with_needs(self, too_much: Candidate) -> Advanced | None:
+    def _with_needs(self) -> Advanced | None:
         """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
-        others = too_much or self.search.all - self.core
+        others, alone = self.too_much or self.search.all - self.core, bool(self.too_much)
         for _ in range(_MOST_SEARCHES):
-            needed = _needed(self.search, self.core, others - self.needless, alone=bool(too_much))
+            needed = _needed(self.search, self.core, others - self.needless, alone=alone)
             self.runs += needed.runs
             besides = needed.units
             if needed.shown is None or besides <= self.needless:
@@ -94,6 +95,7 @@ class _Advancing:
             proof = counted_besides(proof, besides)
             if not proof.holds:
                 self._fail(proof)
+                self.too_much = besides if proof.is_expected else self.too_much
                 break
             if (done := self.shown(proof, besides)) is not None:
                 return done
@@ -121,19 +123,20 @@ class _Advancing:
         likely = sorted(
             (unit for unit in besides if _may_be_it(search, unit)), key=lambda unit: -search.weights.get(unit, 0.0)
         )
-        parts = [besides, *(search.consistency.advanced_alone({unit}) for unit in likely)] if likely else []
+        alone = (search.consistency.advanced_alone({unit}) for unit in likely[:_MOST_CONTROLS])
+        parts = [*alone, besides] if likely else []
         for part in dict.fromkeys(parts):
             if not part.isdisjoint(self.core) or search.is_late:
                 continue
             self.runs += 1
             sentence = exchanged_in_words(search.exchange.package.packages, search.names(part), newer_base=False)
-            alone = trials.control(Claim(sentence, search.advanced(part), search.sides.after.verdict))
-            run = run_whole(search, search.consistency.reverted(part)) if alone.holds else None
+            without = trials.control(Claim(sentence, search.advanced(part), search.sides.after.verdict))
+            run = run_whole(search, search.consistency.reverted(part)) if without.holds else None
             if run is not None:
                 return Advanced(proof, part, self.runs, self.ran_alone, instead=run)
-            if alone.holds:
+            if without.holds:
                 # The run that counts against the culprit takes the place of the proof.
-                self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
+                self._fail(evolve(without, expected=search.sides.before.verdict, besides=0), is_last=True)
                 self.needless |= part
                 return None
         return Advanced(proof, besides, self.runs, self.ran_alone)
@@ -148,12 +151,12 @@ class _Advancing:
         proof = self.failed or Proof(sentence, self.search.sides.after.verdict, Verdict.SKIP, LATE)
         return Advanced(proof, frozenset(), self.runs, self.ran_alone)
 
-    def _not_shown(self, along: Candidate) -> Advanced:
-        """The result without a proof that holds; all of `along` together with the culprit had the verdict."""
+    def _not_shown(self) -> Advanced:
+        """The result without a proof that holds: any of what was too much may make the difference itself."""
         search = self.search
         proof = self.failed or Proof("", search.sides.after.verdict, Verdict.SKIP, "not tried")
-        if along and not search.is_late:
-            done = self.shown(proof, along)
+        if self.too_much and not search.is_late:
+            done = self.shown(proof, self.too_much)
             if done is not None:
                 return done
             proof = self.failed or proof

@@ -129,7 +129,7 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
         )
         return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
-    instead = _instead(search, forth, spent)
+    instead = _instead(search, core, forth, spent)
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     finding = evolve(
@@ -163,8 +163,8 @@ def _is_needless(search: CodeSearch, units: Candidate, part: Candidate) -> bool:
     return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
-def _instead(search: CodeSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
-    """Search among the edits that the found lines need, because these make the difference without the found lines.
+def _instead(search: CodeSearch, core: Candidate, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
+    """Search among the edits that the found lines (`core`) need, because these make the difference without the lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
     reverting the needed edits does not remove the difference; `spent` gets each search.
@@ -172,7 +172,7 @@ def _instead(search: CodeSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     if forth.instead is None:
         return None
     units = search.consistency.reverted(forth.needs)
-    result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
+    result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units - core or units})
     spent.append(result)
     return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
 

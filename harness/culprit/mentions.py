@@ -101,16 +101,23 @@ _WORDS = re.compile(
 )
 
 
-def names_of(raised: RaisedException | None) -> frozenset[str]:
-    """The names in the messages of an exception and its causes that are about names, whoever worded them."""
-    about = [exception for exception in (raised.chain() if raised is not None else ()) if _is_about_names(exception)]
-    return frozenset(
-        name for exception in about for name in _NAME.findall(exception.message) if not _WORDS.fullmatch(name)
-    )
+def names_of(raised: RaisedException | None) -> dict[str, str]:
+    """The names in the messages of an exception and its causes that are about names, whoever worded them.
+
+    Each has the file that lacks it, as in `StackFrame.file`: a missing variable belongs to the file that uses it. It is
+    "" where the name may belong to any file.
+    """
+    return {
+        name: exception.frames[-1].file if exception.frames and _is_one_of(exception, "NameError") else ""
+        for exception in (raised.chain() if raised is not None else ())
+        if _is_one_of(exception, *_ABOUT_NAMES)
+        for name in _NAME.findall(exception.message)
+        if not _WORDS.fullmatch(name)
+    }
 
 
-def _is_about_names(raised: RaisedException) -> bool:
-    return any(name.rpartition(".")[2] in _ABOUT_NAMES for name in (raised.type, *raised.bases))
+def _is_one_of(raised: RaisedException, *names: str) -> bool:
+    return any(name.rpartition(".")[2] in names for name in (raised.type, *raised.bases))
 
 
 def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:

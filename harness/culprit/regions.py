@@ -148,8 +148,9 @@ def defines(text: str, name: str) -> bool:
     if name not in text:  # true of most texts, and known much sooner
         return False
     pattern = (
-        rf"\b(?:def|class)\s+{name}\b|^[ \t]*(?:self\.|cls\.)?{name}\s*(?::|=(?!=))|\bimport\b.*\b{name}\b"
-        rf"|^[ \t]*{name},?$|\bdef\s+\w+\(.*\b{name}\b"
+        rf"\b(?:def|class)\s+{name}\b|\bimport\b.*\b{name}\b|^[ \t]*{name},?$|\bdef\s+\w+\(.*\b{name}\b"
+        # Alone, or one of several targets of an assignment.
+        rf"|^[ \t]*(?:[\w.*]+, *)*(?:self\.|cls\.)?{name}(?:, *[\w.*]+)*\s*(?::|=(?!=))"
     )
     return re.search(pattern, text, re.M) is not None
 

@@ -98,15 +98,18 @@ class Consistency:
         """The same for advancing."""
         return self._alone(frozenset(units), reverting=False)
 
-    def learn(self, moved: Collection[Unit], names: Collection[str], *, reverting: bool) -> bool:
+    def learn(self, moved: Collection[Unit], names: Mapping[str, str], *, reverting: bool) -> bool:
         """Tie what a failed mixture lacks; returns whether any tie is new.
 
-        `moved` are the units that were reverted or advanced, `names` those in the message of its failure. A name that
-        one side defines and the other does not comes with the unit that defines it.
+        `moved` are the units that were reverted or advanced, `names` those in the message of its failure, with the file
+        that lacks each, "" for any. A name that one side defines and the other does not comes with the unit that
+        defines it.
         """
-        pairs = {
-            pair for name in names for pair in _by_failure(self.edits, frozenset(moved), name, reverting=reverting)
-        }
+        pairs: set[tuple[Unit, Unit]] = set()
+        for name, file in names.items():
+            in_file = set(_by_failure(self.edits, frozenset(moved), name, file, reverting=reverting))
+            # A file may import the name from another one with a star.
+            pairs |= in_file or set(_by_failure(self.edits, frozenset(moved), name, "", reverting=reverting))
         wider = self.learned.and_also((unit, other) if reverting else (other, unit) for unit, other in pairs)
         if wider == self.learned:
             return False
@@ -326,7 +329,9 @@ def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
                         yield (user, unit) if is_newer else (unit, user)
 
 
-def _by_failure(edits: Edits, moved: frozenset[Unit], name: str, *, reverting: bool) -> Iterator[tuple[Unit, Unit]]:
+def _by_failure(
+    edits: Edits, moved: frozenset[Unit], name: str, file: str, *, reverting: bool
+) -> Iterator[tuple[Unit, Unit]]:
     """What a mixture that failed because a name is missing lacks: pairs "the first, which was moved, needs the second".
 
     Moving the second would define the name, where lines of the first use it. Else the first has taken the name away,
@@ -335,12 +340,13 @@ def _by_failure(edits: Edits, moved: frozenset[Unit], name: str, *, reverting: b
     texts = {
         f"{path}#{number}": pair if reverting else pair[::-1]
         for path, difference in edits.differences.items()
-        if name in difference.before or name in difference.after
+        if (not file or file in (path, edits.homes.get(path)))
+        and (name in difference.before or name in difference.after)
         for number, pair in enumerate(difference.texts)
     }
     bring = {unit for unit, (come, gone) in texts.items() if defines(come, name) and not defines(gone, name)}
     take = {unit for unit, (come, gone) in texts.items() if defines(gone, name) and not defines(come, name)}
-    using = re.compile(rf"\b{name}\b")
+    using = re.compile(rf"(?<![\"'])\b{name}\b")  # a quoted annotation is not evaluated
     if providers := bring - moved:
         users = {unit for unit in moved & texts.keys() if using.search(texts[unit][0])} or moved
         if len(providers) <= _MOST_PROVIDERS and len(users) <= _MOST_ALONG:

@@ -214,3 +214,39 @@ def test_a_part_that_needs_too_many_others_is_not_completed(tmp_path, count, oth
     edits = edits_of(tmp_path, before, after)
     asked = frozenset({unit(edits, "import re")})
     assert len(Consistency(edits, ties_of(edits)).reverted_alone(asked) - asked) == others
+
+
+def learned(edits, text, name, file="", *, reverting=True):
+    """What else moves with the region of a text once a run without it has missed a name."""
+    consistency, moved = Consistency(edits, ties_of(edits)), {unit(edits, text)}
+    consistency.learn(moved, {name: file}, reverting=reverting)
+    return (consistency.reverted(moved) if reverting else consistency.advanced(moved)) - moved
+
+
+def test_a_line_that_takes_values_apart_defines_each_of_them(tmp_path):
+    before = {"a.py": "def run(n):\n    whole = n\n\n    return whole\n"}
+    after = {"a.py": "def run(n):\n    low, _ = n, 1\n\n    if low is None:\n        low = 0\n    return low\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert learned(edits, "low, _ = ", "low") == {unit(edits, "if low is None")}
+
+
+def test_a_missing_variable_is_looked_for_in_the_file_that_lacks_it(tmp_path):
+    before = {f"{name}.py": "def run():\n    return 1\n" for name in "abcdef"}
+    after = {f"{name}.py": "import os\n\n\ndef run():\n    return os.sep\n" for name in "abcdef"}
+    edits = edits_of(tmp_path, before, after)
+    consistency = Consistency(edits, Ties())
+    assert not consistency.learn({"a.py#1"}, {"os": ""}, reverting=False)  # too many files have it
+    assert consistency.learn({"a.py#1"}, {"os": "a.py"}, reverting=False)
+    assert consistency.learned.reversed().closed({"a.py#1"}) == {"a.py#0", "a.py#1"}
+
+
+def test_an_import_for_type_checkers_binds_nothing_and_a_quoted_annotation_uses_nothing(tmp_path):
+    before = {"shop/b.py": "X = 1\n", "shop/a.py": "from shop.b import Y\n\n\ndef run(y: Y):\n    return 1\n"}
+    after = {
+        "shop/b.py": "X = 2\n",
+        "shop/a.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from shop.b import Y\n\n\n"
+        'def run(y: "Y"):\n    return 1\n',
+    }
+    edits = edits_of(tmp_path, before, after)
+    with_import = Consistency(edits, ties_of(edits)).advanced({unit(edits, "if TYPE_CHECKING")})
+    assert unit(edits, 'def run(y: "Y")') in with_import
