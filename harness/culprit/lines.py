@@ -39,7 +39,7 @@ from harness.culprit.code_search import (
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.proofs import Trials
-from harness.culprit.put_back import removed_name
+from harness.culprit.put_back import put_back
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
@@ -62,9 +62,8 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         return ()
     seconds = _limit(trials, sides)
     trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
-    removed = removed_name(trials, sides, exchange)
-    if removed is not None:
-        return (removed,)
+    if findings := put_back(trials, sides, exchange, until):
+        return findings
     trials.repeat_beside(1)  # no lane is needed while the sources are parsed
     sides, traced_files = watched(trials, sides, exchange)
     used = used_units(exchange.units, sides)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from typing import Self
 
 from rich.console import Group
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from harness.atomic import write_whole
 from harness.environment.workspace import Workspace
+from harness.errors import NoNetwork
 from harness.events import (
     Dropped,
     Event,
@@ -55,17 +57,15 @@ def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
         with LiveView(console) as live:
             yield live
     else:
-        plain = PlainView(console, counting=True)
-        try:
+        with PlainView(console, counting=True) as plain:
             yield plain
-        finally:
-            plain.end()
 
 
 class PlainView:
     """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
 
-    `end` prints the last of those.
+    Use it as a context manager. The headline comes with the first step that follows it, so that nothing stands before
+    the error if the package index can't be asked.
     """
 
     _style = ""
@@ -73,16 +73,33 @@ class PlainView:
     def __init__(self, console: Console, *, counting: bool = False) -> None:
         self.console = console
         self._is_counting = counting
+        self._head: tuple[str, ...] = ()
         self._clock = Clock()
         self._answered = Answered()
         self._repeats = Repeats()
 
-    def end(self) -> None:
-        """Print what was held back."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, NoNetwork):
+            self._head = ()
+        self._print_head()
+        self._end()
+
+    def _print_head(self) -> None:
+        head, self._head = self._head, ()
+        for line in head:
+            self._say(line)
+
+    def _end(self) -> None:
+        """Print the repetitions that were held back."""
         self._repeats.print(self.console)
 
     def report(self, event: Event) -> None:
         """Print an event."""
+        if not isinstance(event, Preparing):
+            self._print_head()
         match event:
             case Note(sentence):
                 self._say(f"  {sentence}")
@@ -91,8 +108,7 @@ class PlainView:
             case SearchBegan(headline, details):
                 self._begin(event.progress)
                 self._repeats = Repeats()
-                for line in (headline, *(f"  {detail}" for detail in details)):
-                    self._say(line)
+                self._head = (headline, *(f"  {detail}" for detail in details))
             case SignatureCaptured(signature, source):
                 self._say(captured(signature, source), hang=2)
             case LevelBegan(level, sentence):
@@ -112,16 +128,16 @@ class PlainView:
 
     def _begin(self, progress: Progress) -> None:  # noqa: ARG002 - a view that draws shows it
         self._clock.begin()
-        self.end()
+        self._end()
 
     def _judged(self, event: Judged, by: str, left: str) -> None:
         if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
-            self.end()
+            self._end()
             print_line(self.console, probe_line(self.console, event, by, left))
 
 
 class LiveView(PlainView):
-    """Draws in place as soon as a search begins. Use it as a context manager."""
+    """Draws in place as soon as a search begins."""
 
     _style = "dim"
 
@@ -136,16 +152,13 @@ class LiveView(PlainView):
         self._ended = threading.Event()
         self._drawing = threading.Thread(target=self._draw, name="live view", daemon=True)
 
-    def __enter__(self) -> LiveView:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ended.set()
         if self._drawing.is_alive():
             self._drawing.join()
         with self.console.writing:
             self._live.stop()
-        self.end()
+        super().__exit__(kind, error, trace)
 
     def report(self, event: Event) -> None:
         """Print a verdict above the picture, or update the picture."""
@@ -158,7 +171,7 @@ class LiveView(PlainView):
             case Started(label):
                 self._busy[label] = "running"
             case Dropped(label):
-                self._end(label)
+                self._drop(label)
 
     def _begin(self, progress: Progress) -> None:
         super()._begin(progress)
@@ -174,14 +187,14 @@ class LiveView(PlainView):
     def _judged(self, event: Judged, by: str, left: str) -> None:
         if event.label not in self._busy:
             self._end_steps()
-        self._end(event.label)
+        self._drop(event.label)
         if not event.is_proof:
             self._progress, self._left = event.progress, left
         if not self._repeats.took(event) and self._answered.is_news(event):
-            self.end()
+            self._end()
             print_text(self.console, probe_line(self.console, event, by), hang=_WORD + 2)
 
-    def _end(self, label: str) -> None:
+    def _drop(self, label: str) -> None:
         self._busy.pop(label, None)
         self._requested.discard(label)
 
@@ -204,7 +217,8 @@ class LiveView(PlainView):
                 Text(label, style="bold", no_wrap=True, overflow="ellipsis"),
                 Text(f"{doing} {since}", style="dim"),
             )
-        parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
+        head = (Text(line, style=self._style) for line in self._head)
+        parts: list[Text | Table] = [*head, *self._repeats.lines(), rows, Text(self._left, style="dim")]
         states = self._progress.states
         return Group(picture(states, line_width(self.console)), *parts) if states else Group(*parts)
 
