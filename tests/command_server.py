@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # What commands import late: most of them need it here.
-LATE = ("harness.api", "harness.bisection.evidence", "pypi_simple.html", "requests")
+LATE = ("harness.api", "harness.bisection.evidence", "requests")
 
 
 class CommandServer:
