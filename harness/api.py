@@ -181,10 +181,15 @@ def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 
     `folder` defaults to that of `Settings`. Among the columns are the key, times in seconds, memory in
-    MiB, and one for each parameter, metric and installed distribution. Raises `UserMistake` if there is no such folder.
+    MiB, and one for each parameter, metric and installed distribution. Raises `UserMistake` if there is no such folder,
+    or no pandas.
     """
     check_kind("results()", folder, (str, Path, type(None)), "a folder")
     path = Path(folder or Settings().results)
     if folder is not None and not path.is_dir():
         raise UserMistake(f"there is no folder of results at {path}", hint="harness bisect and harness probe make one")
-    return Store.opened(path).frame()
+    try:
+        import pandas as pd  # which takes a while to import
+    except ImportError as error:
+        raise UserMistake("results() needs pandas", hint="pip install pandas") from error
+    return pd.DataFrame(Store.opened(path).rows())

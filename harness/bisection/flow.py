@@ -166,8 +166,7 @@ class PackageQuestion:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
         if way_back.unjudged or why_not:
-            why = f"older packages that were tried fail with another error ({way_back.unjudged})"
-            status, why = Status.INCONCLUSIVE, why if way_back.unjudged else why_not
+            status, why = Status.INCONCLUSIVE, way_back.unjudged or why_not
             self.failures.append(Failure((), self.repro.signature, status, note=why))
         self.compared = Comparison((*way_back.alike, *ends.bad_runs[-1:]))
         self._note_limit()

@@ -263,7 +263,9 @@ class WayBack:
                 return snapshot, whole
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.day)
         unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
-        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
+        fail = f"fail with another error (as of {unjudged}: {others[unjudged]})" if unjudged else ""
+        known = f"it fails back to {oldest}, and older packages" if oldest != self.bad.end.day else ""
+        self.unjudged = f"{known or 'older packages that were tried'} {fail}" if fail else ""
         return None
 
     def _few(self, tests: tuple[str, ...]) -> Repro | None:
