@@ -89,7 +89,7 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
 
 
 _ABOUT_NAMES = ("AttributeError", "ImportError", "NameError", "TypeError")
-_NAME = re.compile(r"[A-Za-z_]\w{2,}")
+_NAME = re.compile(r"\b(?!__\w+__\b)[A-Za-z_]\w{2,}")  # many classes define `__init__`
 # The words of the interpreter's own messages about names, which a variable may have as its name, too.
 _WORDS = re.compile(
     "accessed|and|another|arguments?|associated|attribute|bool|callable|cannot|circular|class|could|defined|did|dict|does|"

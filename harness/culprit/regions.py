@@ -148,7 +148,8 @@ def defines(text: str, name: str) -> bool:
     if name not in text:  # true of most texts, and known much sooner
         return False
     pattern = (
-        rf"\b(?:def|class)\s+{name}\b|\bimport\b.*\b{name}\b|^[ \t]*{name},?$|\bdef\s+\w+\(.*\b{name}\b"
+        rf"\b(?:def|class)\s+{name}\b|\bdef\s+\w+\(.*\b{name}\b"
+        rf"|\bimport\b.*\b{name}\b|^[ \t]*{name},?[ \t]*\)?[ \t]*(?:#.*)?$"
         # Alone, or one of several targets of an assignment.
         rf"|^[ \t]*(?:[\w.*]+, *)*(?:self\.|cls\.)?{name}(?:, *[\w.*]+)*\s*(?::|=(?!=))"
     )

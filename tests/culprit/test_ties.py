@@ -250,3 +250,14 @@ def test_an_import_for_type_checkers_binds_nothing_and_a_quoted_annotation_uses_
     edits = edits_of(tmp_path, before, after)
     with_import = Consistency(edits, ties_of(edits)).advanced({unit(edits, "if TYPE_CHECKING")})
     assert unit(edits, 'def run(y: "Y")') in with_import
+
+
+def test_an_import_is_read_beside_a_comment_and_before_a_bracket(tmp_path):
+    before = {"shop/a.py": "X = 1\n\n\ndef run():\n    return 1\n"}
+    after = {
+        "shop/a.py": "from warnings import (\n    filterwarnings,  # quiet\n    warn)\n\nX = 1\n\n\n"
+        "def run():\n    filterwarnings('error')\n    return warn('x')\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    used = unit(edits, "return warn")
+    assert Consistency(edits, ties_of(edits)).advanced({used}) >= {used, unit(edits, "from warnings")}
