@@ -317,9 +317,9 @@ def showcase(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def picture(session: nox.Session) -> None:
-    """Draw the session that README.md shows as docs/_static/session.svg."""
-    session.install("rich")
-    session.run("python", str(HERE / "docs" / "picture.py"))
+    """Draw the session that README.md shows as docs/_static/session.svg; `-- --run` runs its command before."""
+    session.install("-e", ".")
+    session.run("python", str(HERE / "docs" / "picture.py"), *session.posargs)
 
 
 def share_assets(page: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.atomic import write_whole
 from harness.environment import (
     Builder,
     DiskSpace,
@@ -134,6 +136,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
+    _note_results(workspace, store.root)
     gpus = find_gpus(os.environ)
     has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
     builder = Builder(
@@ -161,6 +164,23 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         reporter=reporter,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+def results_with(key: str, folder: Path) -> Path:
+    """The results folder that has the run of this key, or of one that starts so: `folder`, else another of this user.
+
+    It is `folder`, too, if none has it.
+    """
+    notes = sorted(Workspace.opened().results.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    known = (folder, *(Path(note.read_text(encoding="utf-8")) for note in notes))
+    pattern = f"observations/{key[:2]}/{key}*.json"
+    return next((path for path in known if key.isalnum() and any(path.glob(pattern))), folder)
+
+
+def _note_results(workspace: Workspace, folder: Path) -> None:
+    path = workspace.results / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    if not path.exists():
+        write_whole(path, str(folder))
 
 
 def at_python(session: Session, python: str) -> Session:
