@@ -121,7 +121,8 @@ class _Advancing:
         """
         search, trials = self.search, self.search.trials
         likely = sorted(
-            (unit for unit in besides if _may_be_it(search, unit)), key=lambda unit: -search.weights.get(unit, 0.0)
+            (unit for unit in besides if _may_be_it(search, unit)),
+            key=lambda unit: (-search.weights.get(unit, 0.0), unit),
         )
         alone = (search.consistency.advanced_alone({unit}) for unit in likely[:_MOST_CONTROLS])
         parts = [*alone, besides] if likely else []
@@ -229,7 +230,7 @@ def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
     def closed(units: Candidate) -> Candidate:
         return reverted(units | core) - core
 
-    likely = sorted(enough.units - core, key=lambda unit: -search.weights[unit])
+    likely = sorted(enough.units - core, key=lambda unit: (-search.weights[unit], unit))
     back = Choices(
         {unit: search.weights[unit] for unit in likely},
         lambda units: search.reverted(units | core),
@@ -285,8 +286,14 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
     def closed(units: Candidate) -> Candidate:
         return with_core(units | core) - core
 
+    def learn(units: Candidate, run: Observation) -> bool:
+        raised = search.trials.judge.raised(run)
+        return search.learn(units | core, run, reverting=False) or (
+            raised is not None and search.consistency.learn_function(units | core, core, raised.frames)
+        )
+
     own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted(others, key=lambda unit: -weights[unit])[:_LIKELY_NEEDS]
+    likely = sorted(others, key=lambda unit: (-weights[unit], -search.weights.get(unit, 1.0), unit))[:_LIKELY_NEEDS]
     folders = tuple(path.rpartition("/")[0] for path in own)
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
@@ -298,7 +305,7 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
         lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
-        learn=lambda units, run: search.learn(units | core, run, reverting=False),
+        learn=learn,
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
     )
 

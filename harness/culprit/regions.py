@@ -187,6 +187,12 @@ def _enclosing(source: str, first: int, last: int) -> str:
     return max(around, key=lambda definition: definition.first).qualname if around else ""
 
 
+def function_at(source: str, line: int) -> str:
+    """The qualified name of the function around a line, counted from 1; "" if there is none."""
+    name = _enclosing(source, line - 1, line)
+    return name if name in functions(source) else ""
+
+
 @functools.lru_cache(maxsize=_MOST_TEXTS)
 def functions(source: str) -> frozenset[str]:
     """The qualified names of the functions in a Python text."""
