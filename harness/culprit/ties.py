@@ -330,6 +330,9 @@ def _by_builtins(edits: Edits) -> Iterator[tuple[Unit, Unit]]:
 def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
     for called in before.returns.keys() & after.returns.keys():
         older, newer = before.returns[called], after.returns[called]
+        sides = (before.unpacked.get(called, {}), older), (after.unpacked.get(called, {}), newer)
+        if any(1 in sizes and taken.keys() - sizes.keys() for taken, sizes in sides):
+            continue  # what is returned is a variable that holds several values
         changed = {
             unit
             for having, lacking in ((older, newer), (newer, older))

@@ -144,6 +144,13 @@ def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path
     assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
 
 
+def test_a_pair_that_is_returned_in_a_variable_ties_nothing(tmp_path):
+    before = {"a.py": "def ends(n):\n    return n, n\n\n\ndef run(n):\n    low, high = ends(n)\n"}
+    after = {"a.py": "def ends(n):\n    both = n, n\n    return both\n\n\ndef run(n):\n    low, high = ends(n + 1)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "return both") == reverted_with(edits, "ends(n + 1)") == frozenset()
+
+
 def test_a_pair_that_another_line_still_returns_ties_nothing(tmp_path):
     """The function returns pairs on both sides; one line of it returns them through a variable."""
     before = {"a.py": "def f(x):\n    if x:\n        return 1, 2\n    return 3, 4\n\n\na, b = f(5)\n"}
