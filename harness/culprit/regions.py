@@ -112,14 +112,18 @@ class FileDifference:
         return names.unbound | (lost & names.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
-        """More regions to revert because of undefined names: those with a definition, else all users."""
+        """More regions to revert because of undefined names: those with a definition, else all users.
+
+        Of several definitions, those in the function that lacks the name are needed.
+        """
         old = frozenset(old)
         needed: set[int] = set()
         for name in self.flaws(old):
             using = re.compile(rf"\b{name}\b")
             bring = {i for i, (text, _) in enumerate(self.texts) if defines(text, name)} - old
             keep = {i for i, (_, text) in enumerate(self.texts) if name in text and using.search(text)} - old
-            needed |= bring or keep
+            lacking = {self.function_of(i) for i in old if using.search(self.texts[i][0])}
+            needed |= {i for i in bring if self.function_of(i) in lacking} or bring or keep
         return frozenset(needed)
 
     @functools.cached_property

@@ -290,3 +290,13 @@ def test_a_function_that_fails_with_what_it_is_passed_is_tied_to_its_caller(tmp_
     failed = [StackFrame("a.py", 6, "run"), StackFrame("a.py", 2, "size")]
     assert consistency.learn_function(caller, caller, failed)
     assert consistency.advanced(caller) == caller | {unit(edits, "return len(n)")}
+
+
+def test_a_name_that_a_line_lacks_is_brought_by_its_own_function(tmp_path):
+    before = {"a.py": "def run(n):\n    print(n)\n    return 1\n\n\ndef other(m):\n    return m\n"}
+    after = {
+        "a.py": "def run(n):\n    low = n\n    print(n)\n    return low\n\n\ndef other(m):\n    low = m\n    return m\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    used = unit(edits, "return low")
+    assert Consistency(edits, Ties()).advanced({used}) == {used, unit(edits, "low = n")}
