@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from pathlib import Path
 from typing import Self
 
 from rich.console import Group
@@ -34,7 +37,7 @@ from harness.events import (
     repetition_of,
 )
 from harness.model import Signature, Verdict
-from harness.model.text import counted, one_line, short_reason
+from harness.model.text import counted, one_line, short_reason, size_in_words
 from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
 
 _REDRAW_S = 0.125
@@ -45,6 +48,7 @@ _KNOWN = "known already"
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _REASON_FIRST = 32  # what a reason needs before there is room for what is left
 _SIGNATURE = 160
+_INSTALLING = "resolving and installing"
 _SHORT = 12  # the longest name of another candidate in brackets
 
 
@@ -149,6 +153,7 @@ class LiveView(PlainView):
         self._progress = Progress()
         self._live = Live(console=console, get_renderable=self._render, auto_refresh=False, transient=True)
         self._spinner = Spinner("dots")
+        self._arrived = Arrived()
         self._ended = threading.Event()
         self._drawing = threading.Thread(target=self._draw, name="live view", daemon=True)
 
@@ -167,7 +172,7 @@ class LiveView(PlainView):
             case Preparing(label):
                 self._end_steps()
                 self._requested.add(label)
-                self._busy[label] = "resolving and installing"
+                self._busy[label] = _INSTALLING
             case Started(label):
                 self._busy[label] = "running"
             case Dropped(label):
@@ -210,7 +215,8 @@ class LiveView(PlainView):
 
     def _render(self) -> Group:
         rows = Table.grid(padding=(0, 1))
-        for label, doing in list(self._busy.items()):
+        for label, step in list(self._busy.items()):
+            doing = f"{step}{self._arrived.so_far()}" if step == _INSTALLING else step
             since = self._clock.since(label)
             rows.add_row(
                 self._spinner,
@@ -344,6 +350,25 @@ class Answered:
         if first == event.label:
             return _KNOWN
         return f"same packages as {first}" if len(first) <= _SHORT else "same packages as before"
+
+
+class Arrived:
+    """Measures what uv has unpacked so far of the wheels that it downloads, at most once a second."""
+
+    def __init__(self) -> None:
+        self._folder = Workspace.default().root / "downloads"
+        self._measured = -math.inf
+        self._bytes = 0
+
+    def so_far(self) -> str:
+        """The size as text, beginning with a comma; "" if nothing is being downloaded."""
+        if (now := time.monotonic()) - self._measured >= 1:
+            self._measured, self._bytes = now, 0
+            for folder, _, names in os.walk(self._folder):
+                for name in names:
+                    with contextlib.suppress(OSError):  # uv moves them
+                        self._bytes += Path(folder, name).lstat().st_size
+        return f", {size_in_words(self._bytes)} on disk so far" if self._bytes else ""
 
 
 class Clock:
