@@ -47,12 +47,12 @@ def tests(session: nox.Session) -> None:
 
 _FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
 _OF_PROCESSES = (
-    *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
+    *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report")),
     "tests/probing/test_warm.py",
     "tests/scenarios/test_scenarios.py",
 )
-# Of the scenarios, those in which the Python that runs them counts.
-_ROWS = "not test_scenarios or line_search or regions"
+# Of the scenarios, those in which the Python counts that runs them, or forks: each kind of file, of lines and of fork.
+_ROWS = "not test_scenarios or line_search or forks or (regions and (compiled or lanes or import))"
 
 
 @nox.session(default=False)
