@@ -159,9 +159,12 @@ class PackageQuestion:
     def _without_good_end(self, way_back: WayBack) -> Answer:
         """Answer that nothing older passes more, and what to do."""
         ends, run = self.ends, self.ends.bad_runs[0]
-        stopped, why_not = way_back.steps.stopped, way_back.why_not
-        hint = f"To try older packages: {stopped.hint}." if stopped is not None and stopped.hint and why_not else ""
-        advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
+        steps, why_not = way_back.steps, way_back.why_not
+        hint = steps.stopped.hint if steps.stopped is not None and (why_not or steps.lacks_wheels) else ""
+        hint = f"To try older packages: {hint}." if hint else ""
+        how = "" if why_not else advice_on(run)
+        advice = install_missing(self.repro, (run,)) or self._way_on() or ". ".join(filter(None, (how, hint)))
+        advice = advice or advice_on(run)
         if not advice and not run.tests:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
