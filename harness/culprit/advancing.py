@@ -121,7 +121,8 @@ class _Advancing:
         """
         search, trials = self.search, self.search.trials
         likely = sorted(
-            (unit for unit in besides if _may_be_it(search, unit)), key=lambda unit: -search.weights.get(unit, 0.0)
+            (unit for unit in besides if _may_be_it(search, unit)),
+            key=lambda unit: (-search.weights.get(unit, 0.0), unit),
         )
         alone = (search.consistency.advanced_alone({unit}) for unit in likely[:_MOST_CONTROLS])
         parts = [*alone, besides] if likely else []
@@ -202,6 +203,49 @@ def _may_be_it(search: CodeSearch, unit: Unit) -> bool:
     return unit in search.suspects or not search.edits.is_region(unit)
 
 
+def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
+    """Search in the older environment for a part that makes the difference, then for what must be reverted with it.
+
+    Where several changes show the bug, each of them alone, a search that reverts them finds a set that is far too
+    large (`enough`), but adding any of them to the older environment shows it. Returns None if no likely part does.
+    """
+    forth = Choices(
+        search.weights,
+        search.advanced,
+        lambda units: f"advanced: {search.names(units)}",
+        closed=search.consistency.advanced,
+        alone=search.consistency.advanced_alone,
+        learn=lambda units, run: search.learn(units, run, reverting=False),
+        parts=search.parts[:_MOST_CONTROLS],
+    )
+    added = Fewest(search.trials, search.sides.after.verdict, forth, until=search.until, only_in_parts=True).run()
+    if added.shown is None or search.is_over:
+        return None
+    needs = {unit: search.consistency.advanced_alone({unit}) for unit in added.units}
+    core = frozenset(unit for unit in needs if not any(unit in needs[other] for other in needs if other != unit))
+    core, reverted = core or added.units, search.consistency.reverted_alone
+    if (run := run_whole(search, reverted(core))) is not None:
+        return evolve(added, units=reverted(core), shown=run, tried={})
+
+    def closed(units: Candidate) -> Candidate:
+        return reverted(units | core) - core
+
+    likely = sorted(enough.units - core, key=lambda unit: (-search.weights[unit], unit))
+    back = Choices(
+        {unit: search.weights[unit] for unit in likely},
+        lambda units: search.reverted(units | core),
+        lambda units: f"reverted: {search.names(core)} with {search.names(units)}",
+        closed=closed,
+        alone=closed,
+        learn=lambda units, run: search.learn(units | core, run, reverting=True),
+        parts=[frozenset({unit}) for unit in likely[:_MOST_CONTROLS]],
+    )
+    rest = Fewest(search.trials, search.sides.before.verdict, back, until=search.until, together=True).run()
+    if rest.shown is None:
+        return None
+    return evolve(rest, units=rest.units | core, runs=added.runs + rest.runs, tried={})
+
+
 def run_whole(search: CodeSearch, units: Candidate) -> Observation | None:
     """The run with these units reverted; None if it does not remove the difference."""
     proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
@@ -242,8 +286,14 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
     def closed(units: Candidate) -> Candidate:
         return with_core(units | core) - core
 
+    def learn(units: Candidate, run: Observation) -> bool:
+        raised = search.trials.judge.raised(run)
+        return search.learn(units | core, run, reverting=False) or (
+            raised is not None and search.consistency.learn_function(units | core, core, raised.frames)
+        )
+
     own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted(others, key=lambda unit: -weights[unit])[:_LIKELY_NEEDS]
+    likely = sorted(others, key=lambda unit: (-weights[unit], -search.weights.get(unit, 1.0), unit))[:_LIKELY_NEEDS]
     folders = tuple(path.rpartition("/")[0] for path in own)
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
@@ -255,7 +305,7 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
         lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
-        learn=lambda units, run: search.learn(units | core, run, reverting=False),
+        learn=learn,
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
     )
 

@@ -14,6 +14,7 @@ from attrs import evolve
 
 from harness.culprit.advancing import (
     Advanced,
+    added_first,
     advance,
     advanced,
     advanced_alone,
@@ -44,7 +45,7 @@ from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
 from harness.model import Verdict
-from harness.model.culprit import Finding, Level, Region
+from harness.model.culprit import MOST_BESIDES, Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.question.parsing import duration_in_words
 
@@ -127,6 +128,10 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
             reduced, runs=sum(result.runs for result in spent), unresolved=sum(result.unresolved for result in spent)
         )
         return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
+    if len(_core(search, reduced.units)) > MOST_BESIDES and not search.is_over:
+        fewer = added_first(search, reduced)
+        if fewer is not None and len(fewer.units) < len(reduced.units):
+            spent.append(reduced := fewer)
     core, fine, forth = _both_ways(search, reduced, until)
     instead = _instead(search, core, forth, spent)
     if instead is not None:
