@@ -1,9 +1,9 @@
 """What was removed is proved by one run: it is put back in the newer release, and the failure is gone.
 
 A name gets its old definition, with what that needs of its old module, at the end of the newer module. If that can't
-run, a stand-in shows at least that the failure is about the name. A parameter is accepted again: under its new name if
-it was renamed, else it is ignored, or its function is the old one. In the other direction both are taken out of the
-older release.
+run, a stand-in shows at least that the failure is about the name. A parameter is accepted again: it is ignored, or
+passed on under another name that is new, or its function is the old one. In the other direction both are taken out of
+the older release.
 """
 
 from __future__ import annotations
@@ -129,12 +129,14 @@ class _Name:
 class _Restoration:
     """What is put back in the newer release, in words and as files.
 
-    If it is not `whole`, a failure of another kind may be due to what is not put back.
+    If it is not `whole`, a failure of another kind may be due to what is not put back. `cause` is what it shows if that
+    is more than the removal.
     """
 
     sentence: str
     files: Files
     whole: bool = True
+    cause: str = ""
 
 
 @frozen
@@ -191,13 +193,14 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, change: Change, re
     older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
     proofs: list[Proof] = []
     notes: list[str] = []
-    runs = 0
+    cause, runs = removal.cause, 0
     for restoration in removal.restorations:
         runs += 1
         probe = trials.mixed(sides.after, Mixture(restoration.files, f"{removal.what} put back"))
         proof = trials.proof(f"{newer} with {restoration.sentence}", probe, sides.before.verdict)
         if proof.holds:
             proofs.append(proof)
+            cause = restoration.cause or cause
             break
         raised = trials.judge.raised(proof.observation) if proof.observation is not None else None
         if proof.verdict is Verdict.SKIP and raised is not None and raised.name not in _OWN_FAILURES:
@@ -223,7 +226,7 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, change: Change, re
         Level.FILE,
         (change,),
         files=(removal.file,),
-        causes=(removal.cause,),
+        causes=(cause,),
         proofs=tuple(proofs),
         candidates=len(exchange.units),
         runs=runs,
@@ -245,20 +248,23 @@ def _parameter(evidence: Evidence, exchange: Exchange) -> _Removal | None:
         for cause in causes(difference, number)
         if cause.startswith(about)
     }
-    cause = next(iter(removing.values()), f"{about} removed")
-    renamed = re.search(r"was renamed to `(\w+)`$", cause)
-    then = _RENAMED.format(parameter=parameter, new=renamed[1]) if renamed else _IGNORED.format(parameter=parameter)
     what = f"the parameter {parameter} of {name}"
 
     def with_call(text: str, then: str) -> Files:
         place = owner or "_sys.modules[__name__]"
         return {path: f"{text}{_REPLACED.format(parameter=parameter, then=then, owner=place, name=last)}".encode()}
 
-    restorations = [_Restoration(f"{what} put back{'' if renamed else ' and ignored'}", with_call(new, then), False)]
+    ignored = with_call(new, _IGNORED.format(parameter=parameter))
+    restorations = [_Restoration(f"{what} put back and ignored", ignored, whole=False)]
+    for cause in removing.values():  # another new parameter in its place may be no new name of it
+        if renamed := re.search(r"was renamed to `(\w+)`$", cause):
+            passed_on = with_call(new, _RENAMED.format(parameter=parameter, new=renamed[1]))
+            restorations.append(_Restoration(f"{what} put back as {renamed[1]}", passed_on, whole=False, cause=cause))
     if own := [number for number in range(len(difference.blocks)) if difference.function_of(number) == name]:
         restorations.append(_Restoration(f"the older {name}", {path: difference.mixed(own).encode()}))
     gone = with_call(old, _REFUSED.replace("{parameter}", parameter))
-    return _Removal(what, path, cause, tuple(restorations), gone, tuple(map(difference.region, removing)))
+    regions = tuple(map(difference.region, removing))
+    return _Removal(what, path, f"{about} removed", tuple(restorations), gone, regions)
 
 
 def _sentence(name: _Name) -> str:
