@@ -6,6 +6,8 @@ its file and lines with its names first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import define, evolve, frozen
 
 from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
@@ -17,6 +19,7 @@ from harness.model.culprit import Proof
 
 LATE = "the time was over"
 _MOST_SEARCHES = 3  # for other units that the culprit needs
+_MOST_LESSONS = 6  # from runs that lack what the culprit needs
 _LIKELY_NEEDS = 10  # that are tried alone first
 _MOST_CONTROLS = 40  # other units that are tried without the culprit
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
@@ -67,9 +70,7 @@ class _Advancing:
 
     def find(self, units: Candidate) -> Advanced:
         """Find a proof that holds, or else say how far it got."""
-        consistency, core = self.search.consistency, self.core
-        closures = [consistency.advanced_alone(core), consistency.advanced(core), consistency.advanced(units)]
-        for besides in dict.fromkeys(closed - core for closed in closures):
+        for besides in self.closures(units):
             if self.search.is_late:
                 return self._late()
             proof = self.tried(besides)
@@ -80,6 +81,18 @@ class _Advancing:
             if done is not None:
                 return done
         return self._with_needs() or self._not_shown()
+
+    def closures(self, units: Candidate) -> Iterator[Candidate]:
+        """The other units to try, as long as runs teach what the culprit needs, then all that its ties require."""
+        consistency, core = self.search.consistency, self.core
+        closed: dict[Candidate, None] = {}
+        while len(closed) < _MOST_LESSONS and (besides := consistency.advanced_alone(core) - core) not in closed:
+            closed[besides] = None
+            yield besides
+        for besides in (consistency.advanced(core) - core, consistency.advanced(units) - core):
+            if besides not in closed:
+                closed[besides] = None
+                yield besides
 
     def _with_needs(self) -> Advanced | None:
         """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
@@ -104,7 +117,11 @@ class _Advancing:
     def tried(self, besides: Candidate) -> Proof:
         """The proof with these other units advanced, unless a warm run of it disagrees."""
         self.runs += 1
-        proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides)), besides)
+
+        def learn(run: Observation) -> None:
+            _learn(self.search, self.core, besides, run)
+
+        proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides), learn), besides)
         self.ran_alone = self.ran_alone or proof.verdict is self.search.sides.before.verdict
         if not proof.holds:
             self._fail(proof)
@@ -189,13 +206,15 @@ def advanced_alone(search: CodeSearch, core: Candidate, units: Candidate) -> Adv
 
     Returns None if it does not, or if its ties require more of the found units.
     """
-    besides = search.consistency.advanced(core) - core
-    if besides & units:
-        return None
     advancing = _Advancing(search, core)
-    proof = advancing.tried(besides)
-    shown = advancing.shown(proof, besides) if proof.holds else None
-    return shown if shown is not None and shown.instead is None else None
+    for besides in advancing.closures(core):
+        if besides & units:
+            return None
+        proof = advancing.tried(besides)
+        if proof.verdict is not Verdict.SKIP:
+            shown = advancing.shown(proof, besides) if proof.holds else None
+            return shown if shown is not None and shown.instead is None else None
+    return None
 
 
 def _may_be_it(search: CodeSearch, unit: Unit) -> bool:
@@ -286,12 +305,6 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
     def closed(units: Candidate) -> Candidate:
         return with_core(units | core) - core
 
-    def learn(units: Candidate, run: Observation) -> bool:
-        raised = search.trials.judge.raised(run)
-        return search.learn(units | core, run, reverting=False) or (
-            raised is not None and search.consistency.learn_function(units | core, core, raised.frames)
-        )
-
     own = {search.edits.path_of(unit) for unit in core}
     likely = sorted(others, key=lambda unit: (-weights[unit], -search.weights.get(unit, 1.0), unit))[:_LIKELY_NEEDS]
     folders = tuple(path.rpartition("/")[0] for path in own)
@@ -305,8 +318,16 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
         lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
-        learn=learn,
+        learn=lambda units, run: _learn(search, core, units, run),
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
+    )
+
+
+def _learn(search: CodeSearch, core: Candidate, besides: Candidate, run: Observation) -> bool:
+    """Learn what the culprit lacks from a run with it and other units that could not be judged; whether that is new."""
+    raised = search.trials.judge.raised(run)
+    return search.learn(besides | core, run, reverting=False) or (
+        raised is not None and search.consistency.learn_function(besides | core, core, raised.frames)
     )
 
 
