@@ -178,7 +178,9 @@ def _instead(search: CodeSearch, core: Candidate, forth: Advanced, spent: list[R
     units = search.consistency.reverted(forth.needs)
     result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units - core or units})
     spent.append(result)
-    return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
+    if result.shown is not None:
+        return result
+    return evolve(result, units=units, shown=forth.instead, is_minimal=result.is_minimal or len(units) == 1)
 
 
 def _file_finding(search: CodeSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
