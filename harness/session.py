@@ -171,8 +171,11 @@ def results_with(key: str, folder: Path) -> Path:
 
     It is `folder`, too, if none has it.
     """
-    notes = sorted(Workspace.opened().results.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    known = (folder, *(Path(note.read_text(encoding="utf-8")) for note in notes))
+    known = [folder]
+    for note in Workspace.opened().results.iterdir():
+        known.append(Path(note.read_text(encoding="utf-8")))
+        if not known[-1].is_dir():
+            note.unlink(missing_ok=True)
     pattern = f"observations/{key[:2]}/{key}*.json"
     return next((path for path in known if key.isalnum() and any(path.glob(pattern))), folder)
 

@@ -319,6 +319,8 @@ class PackageQuestion:
             run = self._verify(groups, bad)
             left = self.ends.left_in(run)
             self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
+            if run.outcome is Outcome.UNRESOLVABLE:
+                self.notes += _contradicted(bad.requirements, self.bounds)
             failures += latest
             new = {name: boundary.change.before for name, boundary in _tightest(culprits, {}).items()}
             if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
@@ -398,6 +400,17 @@ def _as_fix(failure: Failure, status: Status) -> Failure:
     """Return a failure between a good end and an older bad one with what fixed it."""
     culprits = (evolve(culprit, boundary=culprit.boundary.as_fix) for culprit in failure.culprits)
     return evolve(failure, culprits=tuple(culprits), status=status)
+
+
+def _contradicted(requirements: Iterable[str], bounds: Mapping[str, Boundary]) -> list[str]:
+    """Return a sentence for each constraint that a requirement of the question excludes, so that no run confirms it."""
+    sentences = []
+    for text in requirements:
+        bound = bounds.get(name_of(text))
+        before = bound.change.before if bound is not None else None
+        if before and not Requirement(text).specifier.contains(before, prereleases=True):
+            sentences.append(f"no run confirms {bound.constraint if bound else ''}: {text} is required")
+    return sentences
 
 
 def _tightest(culprits: Iterable[Culprit], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
