@@ -47,12 +47,12 @@ def tests(session: nox.Session) -> None:
 
 _FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
 _OF_PROCESSES = (
-    *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
+    *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report")),
     "tests/probing/test_warm.py",
     "tests/scenarios/test_scenarios.py",
 )
-# Of the scenarios, those in which the Python that runs them counts.
-_ROWS = "not test_scenarios or line_search or regions"
+# Of the scenarios, those in which the Python counts that runs them, or forks: each kind of file, of lines and of fork.
+_ROWS = "not test_scenarios or line_search or forks or (regions and (compiled or lanes or import))"
 
 
 @nox.session(default=False)
@@ -317,9 +317,9 @@ def showcase(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def picture(session: nox.Session) -> None:
-    """Draw the session that README.md shows as docs/_static/session.svg."""
-    session.install("rich")
-    session.run("python", str(HERE / "docs" / "picture.py"))
+    """Draw the session that README.md shows as docs/_static/session.svg; `-- --run` runs its command before."""
+    session.install("-e", ".")
+    session.run("python", str(HERE / "docs" / "picture.py"), *session.posargs)
 
 
 def share_assets(page: Path) -> None:

@@ -1,12 +1,17 @@
 """Draws the session that README.md shows as docs/_static/session.svg: `python docs/picture.py`, or `nox -s picture`.
 
-The README has the transcript of a real run between two marks; the picture adds the colours of a terminal.
+The README has the transcript of a real run between two marks; the picture adds the colours of a terminal. With `--run`
+the command of the session runs first, with results of its own, and its transcript replaces that in the README.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +30,29 @@ _COLORS = {
     "+": "green",
     "-": "red",
 }
+
+
+def with_session_of_now(readme: str) -> str:
+    """Return the README with what the command of its session prints now; raises `CalledProcessError` if it fails."""
+    block = _BLOCK.search(readme)
+    if block is None:
+        raise ValueError("README.md has no session")
+    command = block[1].splitlines()[0]
+    with tempfile.TemporaryDirectory() as results:
+        environ = {**os.environ, "COLUMNS": str(COLUMNS), "NO_COLOR": "1", "HARNESS_RESULTS": results}
+        ended = subprocess.run(
+            [sys.executable, "-m", *shlex.split(command.removeprefix("$ "))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environ,
+            check=True,
+        )
+        printed = ended.stdout.replace(results, "results").rstrip()
+    headline, *rest = printed.splitlines()
+    steps = next((number for number, line in enumerate(rest) if not line.startswith("  ")), 0)
+    body = "\n".join([command, headline, *(["..."] if steps else []), *rest[steps:], ""])
+    return readme[: block.start(1)] + body + readme[block.end(1) :]
 
 
 def rows_of(readme: str) -> list[str]:
@@ -76,4 +104,7 @@ def _coloured(row: str, number: int, answer: int) -> Text:
 
 
 if __name__ == "__main__":
+    if "--run" in sys.argv:
+        page = ROOT / "README.md"
+        page.write_text(with_session_of_now(page.read_text(encoding="utf-8")), encoding="utf-8")
     OUT.write_text(drawn(rows_of((ROOT / "README.md").read_text(encoding="utf-8"))), encoding="utf-8")

@@ -16,9 +16,9 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from attrs import evolve, fields
+from attrs import evolve
 
 from harness.arguments import check_kind, check_known
 from harness.bisection import ask as asking
@@ -27,7 +27,7 @@ from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.question.commands import ChosenProject
 from harness.question.repros import chosen_repro, required_python
-from harness.question.request import Policy, Request
+from harness.question.request import Policy, PolicyOptions, Request
 from harness.question.single import Probed, executed, prepared_probe
 from harness.report.answer import store_and_report
 from harness.session import local_session, open_session
@@ -99,7 +99,7 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     project: str | Path | None = None,
     settings: Settings | None = None,
     reporter: Reporter | None = None,
-    **policy: Any,
+    **policy: Unpack[PolicyOptions],
 ) -> ShownAnswer:
     """Return what broke a repro or a command, with its culprits; the arguments are those of `harness bisect`.
 
@@ -108,11 +108,19 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`, such as `find_fix`,
     `confirm` and `flaky`. A notebook shows progress without a `reporter`. Raises the same errors as `ask`.
     """
-    check_known("bisect()", policy, [part.name for part in fields(Policy)])
+    check_known("bisect()", policy, PolicyOptions.__annotations__)
     check_kind("bisect(project=...)", project, (str, Path, type(None)), "a folder")
     chosen = ChosenProject(folder=Path(project) if project is not None else None)
     request = Request(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
     return ask(request, settings=settings, reporter=reporter)
+
+
+class HistoryOptions(TypedDict, total=False):
+    """The keyword arguments of `history` that say which releases run."""
+
+    max_gap: int
+    prereleases: bool
+    made: bool
 
 
 def history(
@@ -124,7 +132,7 @@ def history(
     until: str | None = None,
     settings: Settings | None = None,
     reporter: Reporter | None = None,
-    **options: Any,
+    **options: Unpack[HistoryOptions],
 ) -> History:
     """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
 
@@ -134,9 +142,10 @@ def history(
     """
     from harness.bisection.history_scan import HistoryRange
 
-    check_known("history()", options, ["max_gap", "prereleases", "made"])
-    wanted = HistoryRange(since, until, options.pop("max_gap", None))
-    request = Request(subject, repro, run, policy=Policy(**options))
+    check_known("history()", options, HistoryOptions.__annotations__)
+    wanted = HistoryRange(since, until, options.get("max_gap"))
+    policy = Policy(prereleases=options.get("prereleases", False), made=options.get("made", False))
+    request = Request(subject, repro, run, policy=policy)
     with _reporting(reporter) as shown:
         return reported_history(request, wanted, _checked(settings), shown)[0]
 
@@ -181,10 +190,15 @@ def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 
     `folder` defaults to that of `Settings`. Among the columns are the key, times in seconds, memory in
-    MiB, and one for each parameter, metric and installed distribution. Raises `UserMistake` if there is no such folder.
+    MiB, and one for each parameter, metric and installed distribution. Raises `UserMistake` if there is no such folder,
+    or no pandas.
     """
     check_kind("results()", folder, (str, Path, type(None)), "a folder")
     path = Path(folder or Settings().results)
     if folder is not None and not path.is_dir():
         raise UserMistake(f"there is no folder of results at {path}", hint="harness bisect and harness probe make one")
-    return Store.opened(path).frame()
+    try:
+        import pandas as pd  # which takes a while to import
+    except ImportError as error:
+        raise UserMistake("results() needs pandas", hint="pip install pandas") from error
+    return pd.DataFrame(Store.opened(path).rows())

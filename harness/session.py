@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.atomic import write_whole
 from harness.environment import (
     Builder,
     DiskSpace,
@@ -144,6 +146,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
+    _note_results(workspace, store.root)
     gpus = find_gpus(os.environ)
     has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
     builder = Builder(
@@ -171,6 +174,26 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         reporter=reporter,
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
+
+
+def results_with(key: str, folder: Path) -> Path:
+    """The results folder that has the run of this key, or of one that starts so: `folder`, else another of this user.
+
+    It is `folder`, too, if none has it.
+    """
+    known = [folder]
+    for note in Workspace.opened().results.iterdir():
+        known.append(Path(note.read_text(encoding="utf-8")))
+        if not known[-1].is_dir():
+            note.unlink(missing_ok=True)
+    pattern = f"observations/{key[:2]}/{key}*.json"
+    return next((path for path in known if key.isalnum() and any(path.glob(pattern))), folder)
+
+
+def _note_results(workspace: Workspace, folder: Path) -> None:
+    path = workspace.results / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    if not path.exists():
+        write_whole(path, str(folder))
 
 
 def at_python(session: Session, python: str) -> Session:

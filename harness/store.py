@@ -15,7 +15,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, field, fields, frozen
 
@@ -28,9 +28,6 @@ from harness.model.text import picked
 from harness.records import as_record, read_record
 from harness.redact import everywhere, hide_secrets, known_secrets
 from harness.run.launch import read_log
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA = 1
 OWN_FOLDER = ".harness"  # in a user's project; it ignores itself, as .pytest_cache does
@@ -176,12 +173,10 @@ class Store:
         records = (read_record(path, kind, schema) for path in self.root.glob(f"{folder}/*.json"))
         return [record for record in records if record is not None]
 
-    def frame(self) -> pd.DataFrame:
-        """The observations as a table: one row each, with columns for distributions, parameters and metrics."""
-        import pandas as pd
-
+    def rows(self) -> list[dict[str, Any]]:
+        """A row of a table for each observation, the oldest first: with its distributions, parameters and metrics."""
         # Records of earlier versions may contain secrets that are recognised only now.
-        return pd.DataFrame([self.without_secrets(_row(observation)) for observation in self.observations()])
+        return [self.without_secrets(_row(observation)) for observation in self.observations()]
 
     def remove_leftovers(self) -> None:
         """Remove the half-written files of killed harnesses."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # What commands import late: most of them need it here.
-LATE = ("harness.api", "harness.bisection.evidence", "pypi_simple.html", "requests")
+LATE = ("harness.api", "harness.bisection.evidence", "requests")
 
 
 class CommandServer:
@@ -61,9 +61,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _serve() -> None:
-    commands = pkgutil.iter_modules([str(ROOT / "harness" / "cli")])
-    for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
-        importlib.import_module(module)
+    _warm_up()
     sys.path.remove(str(Path(__file__).parent))
     gc.freeze()  # else each fork looks through all of it for garbage when it ends
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -74,6 +72,26 @@ def _serve() -> None:
         _, status = os.waitpid(pid, 0)
         with contextlib.suppress(BrokenPipeError):
             print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+def _warm_up() -> None:
+    """Do what each command would do again: import, compile the templates, and generate the code for records."""
+    commands = pkgutil.iter_modules([str(ROOT / "harness" / "cli")])
+    for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
+        importlib.import_module(module)
+    from harness import records
+    from harness.environment.pages import Page
+    from harness.model import Observation, Repro
+    from harness.report import page
+    from harness.report.archive import StoredAnswer
+    from harness.store import Resolution
+
+    for kind in (Observation, Page, Repro, Resolution, StoredAnswer):
+        records._converter.get_structure_hook(kind)
+        records._converter.get_unstructure_hook(kind)
+    for templates, ending in ((page._MARKDOWN, ".md.j2"), (page._HTML, ".html.j2")):
+        for name in templates.list_templates(filter_func=lambda name, ending=ending: name.endswith(ending)):
+            templates.get_template(name)
 
 
 def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[str]) -> None:

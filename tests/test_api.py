@@ -11,11 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from attrs import fields
 from support import SIGNED
 
 import harness
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Outcome, Verdict
+from harness.question.request import PolicyOptions
 from harness.settings import Settings
 
 _HEAVY = ("click", "rich", "attrs", "requests", "pandas", "harness.api")
@@ -85,6 +87,11 @@ def test_settings_match_the_command_line_options(here):
     harness.probe("brittle_step", "brittle==1.5", settings=settings)
     assert len(harness.results(here.folder / "elsewhere")) == 1
     assert harness.results().empty
+
+
+def test_the_keyword_arguments_are_typed_as_the_policy_is():
+    typed = {name: kind.__forward_arg__ for name, kind in PolicyOptions.__annotations__.items()}
+    assert typed == {part.name: part.type for part in fields(harness.Policy)}
 
 
 def test_mistakes_are_errors_with_data(here):

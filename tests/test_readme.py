@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import harness
 from harness.cli import cli
 
 CONTEXT = click.Context(cli)
@@ -51,6 +52,14 @@ def test_the_two_commands_at_the_top_are_the_first_block() -> None:
     first = README.split("```console\n")[1].split("```")[0].splitlines()
     assert first[0].startswith("$ python -m pip install . && harness bisect transformers")
     assert first[1].startswith("$ python -m pip install '.[test]' && python -m pytest -n auto")
+
+
+def test_the_session_can_be_run_again() -> None:
+    renew = runpy.run_path(str(ROOT / "docs" / "picture.py"))["with_session_of_now"]
+    page = "a\n<!-- session -->\n```console\n$ harness {0}\n{1}\n```\nb\n"
+    assert renew(page.format("--version", "older")) == page.format(
+        "--version", f"harness, version {harness.__version__}"
+    )
 
 
 def test_the_picture_has_the_text_of_the_session() -> None:

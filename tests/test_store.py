@@ -83,7 +83,7 @@ def test_an_unreadable_record_counts_as_absent(tmp_path, text):
     next(tmp_path.rglob("*.json")).write_text(text)
     assert store.get("ab12") is None
     assert list(store.observations()) == []
-    assert store.frame().empty
+    assert store.rows() == []
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_observations_are_oldest_first_and_form_a_table(tmp_path):
     store.put(late)
     store.put(FULL)
     assert list(store.observations()) == [FULL, late]
-    table = store.frame()
-    assert list(table["key"]) == ["ab12", "aa"]
-    assert next(iter(table["version:brittle"])) == "1.2"
-    assert list(table["metric:loss"]) == [1.5, 1.5]
-    assert list(table["param:layers"]) == [2, 2]
+    first, second = store.rows()
+    assert (first["key"], second["key"]) == ("ab12", "aa")
+    assert first["version:brittle"] == "1.2"
+    assert [row["metric:loss"] for row in (first, second)] == [1.5, 1.5]
+    assert [row["param:layers"] for row in (first, second)] == [2, 2]
 
 
 def test_an_unwritable_folder_is_reported(tmp_path):

@@ -108,9 +108,10 @@ def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
 
 
 def advice_on(run: Observation) -> str:
-    """Say how most tests of a run failed; "" if none did."""
+    """Say how a run failed, or most tests of it; "" if none did."""
     titles = Counter(map(titled, raised_in(run)))
-    return f"Most tests fail with {titles.most_common(1)[0][0]}" if titles else ""
+    what = "Most tests fail" if titles.total() > 1 else "It fails"
+    return f"{what} with {titles.most_common(1)[0][0]}" if titles else ""
 
 
 def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:

@@ -52,8 +52,7 @@ class FailureJudge(Judge):
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
-        if self.tests and self.signature is not None:
-            observation = reduced_to(observation, Group(self.tests, self.signature, is_new=self.is_new))
+        observation = self.reduced(observation)
         judgement = super().__call__(observation)
         differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         verdict = self.differing if differs else judgement.verdict
@@ -66,6 +65,12 @@ class FailureJudge(Judge):
         failures = _Results(observation).all_failures(self.tests)
         alike = (failure for failure in failures if signature.match(_raising(observation, failure.exception)))
         return {failure.id: failure.exception for failure in alike if failure.exception is not None}
+
+    def reduced(self, observation: Observation) -> Observation:
+        """The run as if only its tests had run."""
+        if not self.tests or self.signature is None:
+            return observation
+        return reduced_to(observation, Group(self.tests, self.signature, is_new=self.is_new))
 
     def raised(self, observation: Observation) -> RaisedException | None:
         """The exception of the first of its tests that failed, else the one that ended the run."""

@@ -159,15 +159,17 @@ class PackageQuestion:
     def _without_good_end(self, way_back: WayBack) -> Answer:
         """Answer that nothing older passes more, and what to do."""
         ends, run = self.ends, self.ends.bad_runs[0]
-        stopped, why_not = way_back.steps.stopped, way_back.why_not
-        hint = f"To try older packages: {stopped.hint}." if stopped is not None and stopped.hint and why_not else ""
-        advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
+        steps, why_not = way_back.steps, way_back.why_not
+        hint = steps.stopped.hint if steps.stopped is not None and (why_not or steps.lacks_wheels) else ""
+        hint = f"To try older packages: {hint}." if hint else ""
+        how = "" if why_not else advice_on(run)
+        advice = install_missing(self.repro, (run,)) or self._way_on() or ". ".join(filter(None, (how, hint)))
+        advice = advice or advice_on(run)
         if not advice and not run.tests:
             advice = f"It ends with {one_line(ends.last_words(run), 200)}"
         status = Status.NOT_A_REGRESSION
         if way_back.unjudged or why_not:
-            why = f"older packages that were tried fail with another error ({way_back.unjudged})"
-            status, why = Status.INCONCLUSIVE, why if way_back.unjudged else why_not
+            status, why = Status.INCONCLUSIVE, way_back.unjudged or why_not
             self.failures.append(Failure((), self.repro.signature, status, note=why))
         self.compared = Comparison((*way_back.alike, *ends.bad_runs[-1:]))
         self._note_limit()
@@ -317,6 +319,8 @@ class PackageQuestion:
             run = self._verify(groups, bad)
             left = self.ends.left_in(run)
             self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
+            if run.outcome is Outcome.UNRESOLVABLE:
+                self.notes += _contradicted(bad.requirements, self.bounds)
             failures += latest
             new = {name: boundary.change.before for name, boundary in _tightest(culprits, {}).items()}
             if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
@@ -396,6 +400,17 @@ def _as_fix(failure: Failure, status: Status) -> Failure:
     """Return a failure between a good end and an older bad one with what fixed it."""
     culprits = (evolve(culprit, boundary=culprit.boundary.as_fix) for culprit in failure.culprits)
     return evolve(failure, culprits=tuple(culprits), status=status)
+
+
+def _contradicted(requirements: Iterable[str], bounds: Mapping[str, Boundary]) -> list[str]:
+    """Return a sentence for each constraint that a requirement of the question excludes, so that no run confirms it."""
+    sentences = []
+    for text in requirements:
+        bound = bounds.get(name_of(text))
+        before = bound.change.before if bound is not None else None
+        if before and not Requirement(text).specifier.contains(before, prereleases=True):
+            sentences.append(f"no run confirms {bound.constraint if bound else ''}: {text} is required")
+    return sentences
 
 
 def _tightest(culprits: Iterable[Culprit], known: Mapping[str, Boundary]) -> dict[str, Boundary]:

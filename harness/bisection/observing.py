@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from harness.bisection.failures import FailureJudge
 from harness.culprit.proofs import Tally
-from harness.events import Judged, Reporter, Started, run_label
+from harness.events import Judged, Preparing, Reporter, Started, run_label
 from harness.model import Observation, Repro, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
@@ -114,10 +114,12 @@ class Observer:
 
         Without `judge` the run is that of an end, and it runs once. Without a signature, any failure of it is bad.
         """
-        self.reporter.report(Started(label))
+        self.reporter.report(Preparing(label))
         prober = self.repeating(judge) if judge is not None else self.prober
         prepared = prober.prepare(evolve(probe, fresh=True))
-        observation = prepared.observation or prober.execute(prepared)
+        if (observation := prepared.observation) is None:
+            self.reporter.report(Started(label))
+            observation = prober.execute(prepared)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)
         self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))

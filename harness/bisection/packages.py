@@ -194,7 +194,7 @@ class PackageSearch:
         until = self.question.depth if is_same else Level.RELEASE
         if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
             until = Level.PACKAGE
-        bad = evolve(bad, observation=reduced_to(bad.observation, self.group))
+        bad = evolve(bad, observation=self.judge.reduced(bad.observation))
         sides = Sides(bad, good) if self.observer.policy.find_fix else Sides(good, bad)
         # If that release fails differently from the bad end, any failure counts.
         trials = evolve(trials, judge=self.judge) if is_same else trials

@@ -6,6 +6,7 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from harness.culprit.sides import Side, Sides
 from harness.environment.dates import as_of
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
-from harness.model import Change, Lock
+from harness.model import Change, Lock, RaisedException, Verdict
 from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, SearchedLine, left_out_words
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.question.request import Request
 
 SUBJECT = "python"
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
 
 
@@ -53,6 +55,11 @@ class _Python:
     def minor(self) -> str:
         """The version that users name, such as 3.12."""
         return self.session.interpreter.minor
+
+    def has_module(self, name: str) -> bool:
+        """Whether its standard library has a module in Python with this dotted name."""
+        path = self.session.interpreter.stdlib / name.replace(".", "/")
+        return path.is_dir() or path.with_name(f"{path.name}.py").is_file()
 
     def probe(self, attempt: int = 0, lock: Lock | None = None) -> Probe:
         """Return the probe with this Python, with the packages of the question's day.
@@ -148,6 +155,15 @@ def _pythons(
     return tuple(pythons), left_out
 
 
+def _removed(raised: RaisedException | None, older: _Python, newer: _Python) -> tuple[str, ...]:
+    """Return a sentence for each module that a failure misses and only the older Python's standard library has."""
+    messages = [exception.message for exception in raised.chain()] if raised is not None else []
+    names = [name for message in messages for name in _NO_MODULE.findall(message)]
+    return tuple(
+        f"the module `{name}` was removed" for name in names if older.has_module(name) and not newer.has_module(name)
+    )
+
+
 def _minor(text: str | None, option: str) -> str | None:
     if text is None:
         return None
@@ -174,7 +190,8 @@ def _package_or_python(
             return findings
     with_newer = older.probe(lock=after.lock)
     back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
-    finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)
+    causes = _removed(trials.judge.raised(after.observation), older, newer) if after.verdict is Verdict.BAD else ()
+    finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2, causes=causes)
     differ = [
         str(change)
         for proof, lock in ((swapped, before.lock), (back, after.lock))

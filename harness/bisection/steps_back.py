@@ -5,6 +5,7 @@ These are what the project's own history installed, then days; or releases of on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +13,14 @@ from functools import partial
 from attrs import define, evolve, field
 from packaging.version import Version
 
-from harness.bisection.failures import fails_alike, failures_between, packages_named, some_of_each
+from harness.bisection.failures import (
+    fails_alike,
+    failures_between,
+    packages_named,
+    raised_in,
+    some_of_each,
+    titled,
+)
 from harness.bisection.observing import Observer, only_tests
 from harness.errors import UserMistake
 from harness.model import Observation, Repro, Verdict, name_of
@@ -29,6 +37,12 @@ def _day_before(snapshot: Snapshot, days: int) -> str:
     """Name the snapshot of a day so many days before the bad end."""
     ago = counted(days, "day") if days % _WEEK else counted(days // _WEEK, "week")
     return f"as of {snapshot.end.text}, {ago} before"
+
+
+def _how(run: Observation) -> str:
+    """Say how a run failed, with what most of it raised unless its detail has that."""
+    titles = Counter(map(titled, raised_in(run))).most_common(1)
+    return run.detail if not titles or titles[0][0] in run.detail else f"{run.detail}: {titles[0][0]}"
 
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
@@ -72,6 +86,11 @@ class StepsBack:
     def is_blocked(self) -> bool:
         """Whether requirements are the reason."""
         return isinstance(self.stopped, NoSolution) and not self.stopped.is_for_wheels
+
+    @property
+    def lacks_wheels(self) -> bool:
+        """Whether missing wheels are the reason."""
+        return isinstance(self.stopped, NoSolution) and self.stopped.is_for_wheels
 
     @property
     def way_on(self) -> tuple[str, str] | None:
@@ -254,7 +273,7 @@ class WayBack:
                     doubted += [(name, snapshot)] if few is not None else []
                 else:
                     self.alike.append(run)
-                failing[snapshot.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
+                failing[snapshot.lock.id] = one_line(_how(run), _SHOWN) if differs else ""
             others[snapshot.end.day] = failing[snapshot.lock.id]
             steps.differs = bool(others[snapshot.end.day])
         # Alone, a test may fail because it needs the tests that run before it.
@@ -263,7 +282,9 @@ class WayBack:
                 return snapshot, whole
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.day)
         unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
-        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
+        fail = f"fail with another error (as of {unjudged}: {others[unjudged]})" if unjudged else ""
+        known = f"it fails back to {oldest}, and older packages" if oldest != self.bad.end.day else ""
+        self.unjudged = f"{known or 'older packages that were tried'} {fail}" if fail else ""
         return None
 
     def _few(self, tests: tuple[str, ...]) -> Repro | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import select
 import sys
 from pathlib import Path
@@ -145,7 +144,7 @@ def bisect(
     check_replaceable(constraints)
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.
-    view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
+    view = reporting(console, quiet=as_json) if person is None else PlainView(console)
     with view as reporter:
         typed = (CONSTRAINTS,) if constraints is not None else ()
         answer, reports = reported_answer(request, settings, reporter, typed, person)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,8 +22,9 @@ from harness.question.commands import ChosenProject, chosen_command, read_with_o
 from harness.question.project import Projects
 from harness.question.repros import required_python
 from harness.question.single import executed, prepared_again, prepared_probe
-from harness.session import local_session
+from harness.session import local_session, results_with
 from harness.settings import Settings
+from harness.store import OWN_FOLDER
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
 from harness.terminal.live import WarningsOnly
@@ -75,6 +77,8 @@ def probe(
         check_ours(environment)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else PlainView(console)
+    if again and not (repro or run or settings.with_):
+        settings = _where_it_ran(again, settings, reporter)
     needs = None if again else required_python(repro, run, None)
     session = local_session(settings, reporter, requires_python=needs)
     projects = Projects(
@@ -102,6 +106,15 @@ def probe(
         except CannotBuild as why:
             click.echo(f"{environment} is left as it was: its packages can't be installed: {why}", err=True)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)
+
+
+def _where_it_ran(key: str, settings: Settings, reporter: Reporter) -> Settings:
+    """Return the settings with the results that have a run, and go to the folder whose own they are."""
+    results = results_with(key, settings.results).absolute()
+    if results.name == OWN_FOLDER and results.is_dir() and results.parent != Path.cwd():
+        reporter.report(Note(f"in {results.parent}, where its question was asked"))
+        os.chdir(results.parent)
+    return evolve(settings, results=results)
 
 
 def _tell(reporter: Reporter, sentences: Iterable[str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
@@ -24,7 +25,7 @@ from harness.store import Store
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.bisection.answer import Answer
 
@@ -43,10 +44,10 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     harness results
     harness results --format csv --output runs.csv
     """
-    frame = Store.opened(settings.results).frame()
-    if frame.empty:
+    rows = Store.opened(settings.results).rows()
+    if not rows:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
-    print_or_write(frame.to_csv(index=False) if style == "csv" else _table(frame, output), output)
+    print_or_write(_csv(rows) if style == "csv" else _table(rows, output), output)
 
 
 @click.command()
@@ -88,13 +89,22 @@ def recipient_package(answer: Answer) -> str:
     return answer.subject if answer.subject in names or not names else names[0]
 
 
-def _table(frame: pd.DataFrame, output: Path | None) -> str:
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows with the columns that any of them has."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _table(rows: Iterable[Mapping[str, Any]], output: Path | None) -> str:
     """The rows as lines of text: as wide as the terminal, or a line each in a file or a pipe."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in _SHOWN:
         table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
-    for row in frame[list(_SHOWN)].itertuples(index=False):
-        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    for row in rows:
+        table.add_row(*(Text("" if row[column] is None else str(row[column])) for column in _SHOWN))
     is_shown = output is None and sys.stdout.isatty()
     console = Console(width=None if is_shown else _ANY_WIDTH, file=io.StringIO(), force_terminal=is_shown)
     with console.capture() as text:

@@ -6,6 +6,8 @@ its file and lines with its names first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from attrs import define, evolve, frozen
 
 from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
@@ -17,7 +19,9 @@ from harness.model.culprit import Proof
 
 LATE = "the time was over"
 _MOST_SEARCHES = 3  # for other units that the culprit needs
+_MOST_LESSONS = 6  # from runs that lack what the culprit needs
 _LIKELY_NEEDS = 10  # that are tried alone first
+_MOST_CONTROLS = 40  # other units that are tried without the culprit
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
 
@@ -62,29 +66,39 @@ class _Advancing:
     ran_alone: bool = False
     failed: Proof | None = None  # the proof to show if none holds
     needless: Candidate = frozenset()
+    too_much: Candidate = frozenset()  # others that lead to the verdict with the culprit, too many for a proof
 
     def find(self, units: Candidate) -> Advanced:
         """Find a proof that holds, or else say how far it got."""
-        consistency, core = self.search.consistency, self.core
-        closures = [consistency.advanced_alone(core), consistency.advanced(core), consistency.advanced(units)]
-        too_much: Candidate = frozenset()
-        for besides in dict.fromkeys(closed - core for closed in closures):
+        for besides in self.closures(units):
             if self.search.is_late:
                 return self._late()
             proof = self.tried(besides)
             if proof.is_expected and not proof.holds:
-                too_much = besides
+                self.too_much = besides
                 break
             done = self.shown(proof, besides) if proof.holds else None
             if done is not None:
                 return done
-        return self._with_needs(too_much) or self._not_shown(too_much)
+        return self._with_needs() or self._not_shown()
 
-    def _with_needs(self, too_much: Candidate) -> Advanced | None:
+    def closures(self, units: Candidate) -> Iterator[Candidate]:
+        """The other units to try, as long as runs teach what the culprit needs, then all that its ties require."""
+        consistency, core = self.search.consistency, self.core
+        closed: dict[Candidate, None] = {}
+        while len(closed) < _MOST_LESSONS and (besides := consistency.advanced_alone(core) - core) not in closed:
+            closed[besides] = None
+            yield besides
+        for besides in (consistency.advanced(core) - core, consistency.advanced(units) - core):
+            if besides not in closed:
+                closed[besides] = None
+                yield besides
+
+    def _with_needs(self) -> Advanced | None:
         """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
-        others = too_much or self.search.all - self.core
+        others, alone = self.too_much or self.search.all - self.core, bool(self.too_much)
         for _ in range(_MOST_SEARCHES):
-            needed = _needed(self.search, self.core, others - self.needless, alone=bool(too_much))
+            needed = _needed(self.search, self.core, others - self.needless, alone=alone)
             self.runs += needed.runs
             besides = needed.units
             if needed.shown is None or besides <= self.needless:
@@ -94,6 +108,7 @@ class _Advancing:
             proof = counted_besides(proof, besides)
             if not proof.holds:
                 self._fail(proof)
+                self.too_much = besides if proof.is_expected else self.too_much
                 break
             if (done := self.shown(proof, besides)) is not None:
                 return done
@@ -102,7 +117,11 @@ class _Advancing:
     def tried(self, besides: Candidate) -> Proof:
         """The proof with these other units advanced, unless a warm run of it disagrees."""
         self.runs += 1
-        proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides)), besides)
+
+        def learn(run: Observation) -> None:
+            _learn(self.search, self.core, besides, run)
+
+        proof = counted_besides(self.search.trials.proof_if_likely(self._claim(besides), learn), besides)
         self.ran_alone = self.ran_alone or proof.verdict is self.search.sides.before.verdict
         if not proof.holds:
             self._fail(proof)
@@ -119,21 +138,23 @@ class _Advancing:
         """
         search, trials = self.search, self.search.trials
         likely = sorted(
-            (unit for unit in besides if _may_be_it(search, unit)), key=lambda unit: -search.weights.get(unit, 0.0)
+            (unit for unit in besides if _may_be_it(search, unit)),
+            key=lambda unit: (-search.weights.get(unit, 0.0), unit),
         )
-        parts = [besides, *(search.consistency.advanced_alone({unit}) for unit in likely)] if likely else []
+        alone = (search.consistency.advanced_alone({unit}) for unit in likely[:_MOST_CONTROLS])
+        parts = [*alone, besides] if likely else []
         for part in dict.fromkeys(parts):
             if not part.isdisjoint(self.core) or search.is_late:
                 continue
             self.runs += 1
             sentence = exchanged_in_words(search.exchange.package.packages, search.names(part), newer_base=False)
-            alone = trials.control(Claim(sentence, search.advanced(part), search.sides.after.verdict))
-            run = run_whole(search, search.consistency.reverted(part)) if alone.holds else None
+            without = trials.control(Claim(sentence, search.advanced(part), search.sides.after.verdict))
+            run = run_whole(search, search.consistency.reverted(part)) if without.holds else None
             if run is not None:
                 return Advanced(proof, part, self.runs, self.ran_alone, instead=run)
-            if alone.holds:
+            if without.holds:
                 # The run that counts against the culprit takes the place of the proof.
-                self._fail(evolve(alone, expected=search.sides.before.verdict, besides=0), is_last=True)
+                self._fail(evolve(without, expected=search.sides.before.verdict, besides=0), is_last=True)
                 self.needless |= part
                 return None
         return Advanced(proof, besides, self.runs, self.ran_alone)
@@ -148,12 +169,12 @@ class _Advancing:
         proof = self.failed or Proof(sentence, self.search.sides.after.verdict, Verdict.SKIP, LATE)
         return Advanced(proof, frozenset(), self.runs, self.ran_alone)
 
-    def _not_shown(self, along: Candidate) -> Advanced:
-        """The result without a proof that holds; all of `along` together with the culprit had the verdict."""
+    def _not_shown(self) -> Advanced:
+        """The result without a proof that holds: any of what was too much may make the difference itself."""
         search = self.search
         proof = self.failed or Proof("", search.sides.after.verdict, Verdict.SKIP, "not tried")
-        if along and not search.is_late:
-            done = self.shown(proof, along)
+        if self.too_much and not search.is_late:
+            done = self.shown(proof, self.too_much)
             if done is not None:
                 return done
             proof = self.failed or proof
@@ -185,18 +206,63 @@ def advanced_alone(search: CodeSearch, core: Candidate, units: Candidate) -> Adv
 
     Returns None if it does not, or if its ties require more of the found units.
     """
-    besides = search.consistency.advanced(core) - core
-    if besides & units:
-        return None
     advancing = _Advancing(search, core)
-    proof = advancing.tried(besides)
-    shown = advancing.shown(proof, besides) if proof.holds else None
-    return shown if shown is not None and shown.instead is None else None
+    for besides in advancing.closures(core):
+        if besides & units:
+            return None
+        proof = advancing.tried(besides)
+        if proof.verdict is not Verdict.SKIP:
+            shown = advancing.shown(proof, besides) if proof.holds else None
+            return shown if shown is not None and shown.instead is None else None
+    return None
 
 
 def _may_be_it(search: CodeSearch, unit: Unit) -> bool:
     """Whether a unit may be the culprit itself: no comment, and no import that no evidence points to."""
     return unit in search.suspects or not search.edits.is_region(unit)
+
+
+def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
+    """Search in the older environment for a part that makes the difference, then for what must be reverted with it.
+
+    Where several changes show the bug, each of them alone, a search that reverts them finds a set that is far too
+    large (`enough`), but adding any of them to the older environment shows it. Returns None if no likely part does.
+    """
+    forth = Choices(
+        search.weights,
+        search.advanced,
+        lambda units: f"advanced: {search.names(units)}",
+        closed=search.consistency.advanced,
+        alone=search.consistency.advanced_alone,
+        learn=lambda units, run: search.learn(units, run, reverting=False),
+        parts=search.parts[:_MOST_CONTROLS],
+    )
+    added = Fewest(search.trials, search.sides.after.verdict, forth, until=search.until, only_in_parts=True).run()
+    if added.shown is None or search.is_over:
+        return None
+    needs = {unit: search.consistency.advanced_alone({unit}) for unit in added.units}
+    core = frozenset(unit for unit in needs if not any(unit in needs[other] for other in needs if other != unit))
+    core, reverted = core or added.units, search.consistency.reverted_alone
+    if (run := run_whole(search, reverted(core))) is not None:
+        return evolve(added, units=reverted(core), shown=run, tried={})
+
+    def closed(units: Candidate) -> Candidate:
+        return reverted(units | core) - core
+
+    likely = sorted(enough.units - core, key=lambda unit: (-search.weights[unit], unit))
+    back = Choices(
+        {unit: search.weights[unit] for unit in likely},
+        lambda units: search.reverted(units | core),
+        lambda units: f"reverted: {search.names(core)} with {search.names(units)}",
+        closed=closed,
+        alone=closed,
+        learn=lambda units, run: search.learn(units | core, run, reverting=True),
+        parts=[frozenset({unit}) for unit in likely[:_MOST_CONTROLS]],
+    )
+    rest = Fewest(search.trials, search.sides.before.verdict, back, until=search.until, together=True).run()
+    if rest.shown is None:
+        return None
+    return evolve(rest, units=rest.units | core, runs=added.runs + rest.runs, tried={})
 
 
 def run_whole(search: CodeSearch, units: Candidate) -> Observation | None:
@@ -240,7 +306,7 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
         return with_core(units | core) - core
 
     own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted(others, key=lambda unit: -weights[unit])[:_LIKELY_NEEDS]
+    likely = sorted(others, key=lambda unit: (-weights[unit], -search.weights.get(unit, 1.0), unit))[:_LIKELY_NEEDS]
     folders = tuple(path.rpartition("/")[0] for path in own)
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
@@ -252,8 +318,16 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
         lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
-        learn=lambda units, run: search.learn(units | core, run, reverting=False),
+        learn=lambda units, run: _learn(search, core, units, run),
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
+    )
+
+
+def _learn(search: CodeSearch, core: Candidate, besides: Candidate, run: Observation) -> bool:
+    """Learn what the culprit lacks from a run with it and other units that could not be judged; whether that is new."""
+    raised = search.trials.judge.raised(run)
+    return search.learn(besides | core, run, reverting=False) or (
+        raised is not None and search.consistency.learn_function(besides | core, core, raised.frames)
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.regions import FileDifference, defines, lines_of
+from harness.culprit.regions import FileDifference, defines, function_at, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
 from harness.model.culprit import Region
@@ -128,6 +128,16 @@ class Edits:
             return ""
         path, _, number = unit.rpartition("#")
         return self.differences[path].function_of(int(number))
+
+    def around(self, file: str, line: int, old: Collection[Unit]) -> frozenset[Unit]:
+        """The regions in the function around a line of a file, in the mixture with the units in `old` reverted."""
+        path = next((path for path in self.differences if file in (path, self.homes.get(path))), None)
+        if path is None:
+            return frozenset()
+        difference = self.differences[path]
+        function = function_at(difference.mixed(self.by_file(old).get(path, ())), line)
+        numbers = range(len(difference.blocks)) if function else ()
+        return frozenset(f"{path}#{number}" for number in numbers if difference.function_of(number) == function)
 
     def regions(self, units: Iterable[Unit]) -> tuple[Region, ...]:
         """The regions among these units, sorted by file and position."""

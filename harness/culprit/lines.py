@@ -15,6 +15,7 @@ from attrs import evolve
 
 from harness.culprit.advancing import (
     Advanced,
+    added_first,
     advance,
     advanced,
     advanced_alone,
@@ -40,12 +41,12 @@ from harness.culprit.code_search import (
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.proofs import Trials
-from harness.culprit.put_back import removed_name
+from harness.culprit.put_back import put_back
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
 from harness.model import Observation, Verdict
-from harness.model.culprit import Finding, Level, Region
+from harness.model.culprit import MOST_BESIDES, Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.question.parsing import duration_in_words
 
@@ -64,9 +65,8 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     fresh = [proof.observation for proof in package.proofs if proof.observation is not None]
     seconds = _limit(trials, sides, fresh)
     trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
-    removed = removed_name(trials, sides, exchange)
-    if removed is not None:
-        return (removed,)
+    if findings := put_back(trials, sides, exchange, until):
+        return findings
     trials.repeat_beside(1)  # no lane is needed while the sources are parsed
     sides, traced_files = watched(trials, sides, exchange)
     used = used_units(exchange.units, sides)
@@ -131,8 +131,12 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
             reduced, runs=sum(result.runs for result in spent), unresolved=sum(result.unresolved for result in spent)
         )
         return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
+    if len(_core(search, reduced.units)) > MOST_BESIDES and not search.is_over:
+        fewer = added_first(search, reduced)
+        if fewer is not None and len(fewer.units) < len(reduced.units):
+            spent.append(reduced := fewer)
     core, fine, forth = _both_ways(search, reduced, until)
-    instead = _instead(search, forth, spent)
+    instead = _instead(search, core, forth, spent)
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     finding = evolve(
@@ -166,8 +170,8 @@ def _is_needless(search: CodeSearch, units: Candidate, part: Candidate) -> bool:
     return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
-def _instead(search: CodeSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
-    """Search among the edits that the found lines need, because these make the difference without the found lines.
+def _instead(search: CodeSearch, core: Candidate, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
+    """Search among the edits that the found lines (`core`) need, because these make the difference without the lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
     reverting the needed edits does not remove the difference; `spent` gets each search.
@@ -175,9 +179,11 @@ def _instead(search: CodeSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     if forth.instead is None:
         return None
     units = search.consistency.reverted(forth.needs)
-    result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
+    result = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units - core or units})
     spent.append(result)
-    return result if result.shown is not None else evolve(result, units=units, shown=forth.instead)
+    if result.shown is not None:
+        return result
+    return evolve(result, units=units, shown=forth.instead, is_minimal=result.is_minimal or len(units) == 1)
 
 
 def _file_finding(search: CodeSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:

@@ -89,7 +89,7 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
 
 
 _ABOUT_NAMES = ("AttributeError", "ImportError", "NameError", "TypeError")
-_NAME = re.compile(r"[A-Za-z_]\w{2,}")
+_NAME = re.compile(r"\b(?!__\w+__\b)[A-Za-z_]\w{2,}")  # many classes define `__init__`
 # The words of the interpreter's own messages about names, which a variable may have as its name, too.
 _WORDS = re.compile(
     "accessed|and|another|arguments?|associated|attribute|bool|callable|cannot|circular|class|could|defined|did|dict|does|"
@@ -101,16 +101,32 @@ _WORDS = re.compile(
 )
 
 
-def names_of(raised: RaisedException | None) -> frozenset[str]:
-    """The names in the messages of an exception and its causes that are about names, whoever worded them."""
-    about = [exception for exception in (raised.chain() if raised is not None else ()) if _is_about_names(exception)]
-    return frozenset(
-        name for exception in about for name in _NAME.findall(exception.message) if not _WORDS.fullmatch(name)
-    )
+Place = tuple[str, int]  # a file, as in `StackFrame.file`, and a line of a function; "" is any file, 0 any function
 
 
-def _is_about_names(raised: RaisedException) -> bool:
-    return any(name.rpartition(".")[2] in _ABOUT_NAMES for name in (raised.type, *raised.bases))
+def names_of(raised: RaisedException | None) -> dict[str, Place]:
+    """The names in the messages of an exception and its causes that are about names, whoever worded them.
+
+    Each has the place that lacks it: a missing variable belongs to the file that uses it, a local one to the function.
+    """
+    return {
+        name: _place_of(exception)
+        for exception in (raised.chain() if raised is not None else ())
+        if _is_one_of(exception, *_ABOUT_NAMES)
+        for name in _NAME.findall(exception.message)
+        if not _WORDS.fullmatch(name)
+    }
+
+
+def _place_of(raised: RaisedException) -> Place:
+    if not raised.frames or not _is_one_of(raised, "NameError"):
+        return "", 0
+    last = raised.frames[-1]
+    return last.file, last.line if _is_one_of(raised, "UnboundLocalError") else 0
+
+
+def _is_one_of(raised: RaisedException, *names: str) -> bool:
+    return any(name.rpartition(".")[2] in names for name in (raised.type, *raised.bases))
 
 
 def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:

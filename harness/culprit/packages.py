@@ -211,7 +211,7 @@ class _Exchanges:
 
     def find(self, until: Level) -> tuple[Finding, Sides]:
         """Find the packages and prove them."""
-        order, before, after = self._ranked(), self.sides.before, self.sides.after
+        order, before, after, judge = self._ranked(), self.sides.before, self.sides.after, self.trials.judge
         search = self._reverted(order)
         shown, unproven = search.shown, frozenset[str]()
         if len(search.units) > 1:  # with all that is tied to it
@@ -220,7 +220,7 @@ class _Exchanges:
         units, certain = search.units, search.units - unproven
         nearer = self.sides
         if shown is not None:
-            nearer = evolve(nearer, before=Side(self._older(units), before.verdict, shown))
+            nearer = evolve(nearer, before=Side(self._older(units), before.verdict, judge.reduced(shown)))
         named, along = certain or self._advanced(order, unproven), frozenset[str]()
         back, forward = self._both_ways(nearer, units, named, until)
         if certain and not forward.holds and len(order) > len(certain):
@@ -233,7 +233,8 @@ class _Exchanges:
             named |= others - along
             forward = self._forward(named, along)
         if named != units and forward.observation is not None and forward.holds and not along:
-            nearer = evolve(self.sides, after=Side(self._newer(named), after.verdict, forward.observation))
+            run = judge.reduced(forward.observation)
+            nearer = evolve(self.sides, after=Side(self._newer(named), after.verdict, run))
         is_tied = len(named) > 1 and not certain
         notes = search.notes if len(units) > 1 and not unproven - named else ()
         if len(certain) > 1:

@@ -126,17 +126,25 @@ class Trials:
         (proof,) = self.proofs((Claim(sentence, probe, expected),))
         return proof
 
-    def proof_if_likely(self, claim: Claim) -> Proof:
-        """Prove a counterfactual unless a warm run of it, which costs little, has another verdict."""
+    def proof_if_likely(self, claim: Claim, learn: Callable[[Observation], object] = lambda _run: None) -> Proof:
+        """Prove a counterfactual unless a warm run of it, which costs little, has another verdict.
+
+        `learn` is called with a run that could not be judged.
+        """
         prepared = self.prober.prepare(claim.probe)
         if prepared.is_warm:
             observation = self.prober.execute(prepared)
             self.tally.ran_now += not prepared.cached
             judgement = self.judge(observation)
             self.reporter.report(Judged(claim.sentence, judgement, observation, cached=prepared.cached))
+            if judgement.verdict is Verdict.SKIP:
+                learn(observation)
             if judgement.verdict is not claim.expected:
                 return Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason)
-        return self.proof(claim.sentence, claim.probe, claim.expected)
+        proof = self.proof(claim.sentence, claim.probe, claim.expected)
+        if proof.verdict is Verdict.SKIP and proof.observation is not None:
+            learn(proof.observation)
+        return proof
 
     def control(self, claim: Claim) -> Proof:
         """The same for a claim that should not hold: then it is no sign of a flaky bug."""

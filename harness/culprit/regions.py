@@ -112,14 +112,18 @@ class FileDifference:
         return names.unbound | (lost & names.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
-        """More regions to revert because of undefined names: those with a definition, else all users."""
+        """More regions to revert because of undefined names: those with a definition, else all users.
+
+        Of several definitions, those in the function that lacks the name are needed.
+        """
         old = frozenset(old)
         needed: set[int] = set()
         for name in self.flaws(old):
             using = re.compile(rf"\b{name}\b")
             bring = {i for i, (text, _) in enumerate(self.texts) if defines(text, name)} - old
             keep = {i for i, (_, text) in enumerate(self.texts) if name in text and using.search(text)} - old
-            needed |= bring or keep
+            lacking = {self.function_of(i) for i in old if using.search(self.texts[i][0])}
+            needed |= {i for i in bring if self.function_of(i) in lacking} or bring or keep
         return frozenset(needed)
 
     @functools.cached_property
@@ -148,8 +152,10 @@ def defines(text: str, name: str) -> bool:
     if name not in text:  # true of most texts, and known much sooner
         return False
     pattern = (
-        rf"\b(?:def|class)\s+{name}\b|^[ \t]*(?:self\.|cls\.)?{name}\s*(?::|=(?!=))|\bimport\b.*\b{name}\b"
-        rf"|^[ \t]*{name},?$|\bdef\s+\w+\(.*\b{name}\b"
+        rf"\b(?:def|class)\s+{name}\b|\bdef\s+\w+\(.*\b{name}\b"
+        rf"|\bimport\b.*\b{name}\b|^[ \t]*{name},?[ \t]*\)?[ \t]*(?:#.*)?$"
+        # Alone, or one of several targets of an assignment.
+        rf"|^[ \t]*(?:[\w.*]+, *)*(?:self\.|cls\.)?{name}(?:, *[\w.*]+)*\s*(?::|=(?!=))"
     )
     return re.search(pattern, text, re.M) is not None
 
@@ -183,6 +189,12 @@ def _enclosing(source: str, first: int, last: int) -> str:
         if definition.first <= top and bottom <= definition.last
     ]
     return max(around, key=lambda definition: definition.first).qualname if around else ""
+
+
+def function_at(source: str, line: int) -> str:
+    """The qualified name of the function around a line, counted from 1; "" if there is none."""
+    name = _enclosing(source, line - 1, line)
+    return name if name in functions(source) else ""
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)

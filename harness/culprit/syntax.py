@@ -264,6 +264,7 @@ def _import_of(node: ast.Import | ast.ImportFrom) -> Import:
 
 
 _OWN = re.compile(r"\b(?:self|cls)\.([A-Za-z_]\w*)")
+_FOR_TYPES = re.compile(r"^([ \t]*)if (?:\w+\.)?TYPE_CHECKING:[ \t\r]*\n(?:[ \t\r]*\n|\1[ \t]+.*\n)+", re.M)
 _STAR = re.compile(r"^[ \t]*from\b[^#\n]*\bimport[ \t]*\(?[ \t]*\*", re.M)
 
 
@@ -274,7 +275,8 @@ class Names:
     `error` is the line of the first syntax error, counted from 1, None if there is none. `defined` are classes and
     functions at any level, `own_attributes` the attributes of `self` or `cls` that occur. `unbound` are
     the names that are used as global names and that neither the text nor Python binds. Deferred annotations are not
-    uses, and a text that imports all names of a module may bind any.
+    uses, what is imported for type checkers only is not bound, and a text that imports all names of a module may bind
+    any.
     """
 
     error: int | None = None
@@ -288,6 +290,8 @@ def names_in(source: str) -> Names:
     """Return the names in a text. A search asks for thousands of mixed texts, so no syntax tree is made."""
     try:
         waiting = [symtable.symtable(source, "<text>", "exec")]
+        if (run := _FOR_TYPES.sub(_emptied, source)) != source:
+            waiting = [symtable.symtable(run, "<text>", "exec")]
     except SyntaxError as error:
         return Names(error.lineno or 1)
     except (ValueError, RecursionError):
@@ -310,6 +314,13 @@ def names_in(source: str) -> Names:
                 bound.add(symbol.get_name())
     unbound = used - bound - vars(builtins).keys() if not _STAR.search(source) else frozenset[str]()
     return Names(None, frozenset(defined), frozenset(_OWN.findall(source)), frozenset(unbound))
+
+
+def _emptied(block: re.Match[str]) -> str:
+    """An `if` block that does nothing, with as many lines."""
+    indent = f"{block[1]} "
+    lines = block[0].splitlines(keepends=True)
+    return "".join([lines[0], *(f"{indent}pass\n" for _ in lines[1:])])
 
 
 def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:

@@ -13,15 +13,16 @@ from __future__ import annotations
 import builtins
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
 from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
+from harness.culprit.mentions import Place
 from harness.culprit.regions import defines
 from harness.culprit.syntax import Uses, names_in, outline_of
 from harness.environment.workspace import module_of
-from harness.model import Mixture
+from harness.model import Mixture, StackFrame
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MOST_PROVIDERS = 4
@@ -98,15 +99,35 @@ class Consistency:
         """The same for advancing."""
         return self._alone(frozenset(units), reverting=False)
 
-    def learn(self, moved: Collection[Unit], names: Collection[str], *, reverting: bool) -> bool:
+    def learn(self, moved: Collection[Unit], names: Mapping[str, Place], *, reverting: bool) -> bool:
         """Tie what a failed mixture lacks; returns whether any tie is new.
 
-        `moved` are the units that were reverted or advanced, `names` those in the message of its failure. A name that
-        one side defines and the other does not comes with the unit that defines it.
+        `moved` are the units that were reverted or advanced, `names` those in the message of its failure, with the
+        place that lacks each. A name that one side defines and the other does not comes with the unit that defines it.
         """
-        pairs = {
-            pair for name in names for pair in _by_failure(self.edits, frozenset(moved), name, reverting=reverting)
-        }
+        pairs: set[tuple[Unit, Unit]] = set()
+        units = frozenset(moved)
+        old = units if reverting else self.edits.all - units
+        for name, (file, line) in names.items():
+            tied = set(_by_local(self.edits, units, name, self.edits.around(file, line, old))) if line else set()
+            tied = tied or set(_by_failure(self.edits, units, name, file, reverting=reverting))
+            # A file may import the name from another one with a star.
+            pairs |= tied or set(_by_failure(self.edits, units, name, "", reverting=reverting))
+        return self._learned(pairs, reverting=reverting)
+
+    def learn_function(self, moved: Collection[Unit], core: Collection[Unit], failed: Sequence[StackFrame]) -> bool:
+        """Tie the units in `core` to the innermost function of a traceback with units that were not advanced.
+
+        A failed mixture may have passed it what only its newer code expects. Returns whether any tie is new.
+        """
+        for frame in reversed(failed):
+            own = self.edits.around(frame.file, frame.line, self.edits.all - frozenset(moved)) - frozenset(moved)
+            if own:
+                pairs = itertools.product(core, own) if len(own) <= _MOST_ALONG else ()
+                return self._learned(pairs, reverting=False)
+        return False
+
+    def _learned(self, pairs: Iterable[tuple[Unit, Unit]], *, reverting: bool) -> bool:
         wider = self.learned.and_also((unit, other) if reverting else (other, unit) for unit, other in pairs)
         if wider == self.learned:
             return False
@@ -309,6 +330,9 @@ def _by_builtins(edits: Edits) -> Iterator[tuple[Unit, Unit]]:
 def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
     for called in before.returns.keys() & after.returns.keys():
         older, newer = before.returns[called], after.returns[called]
+        sides = (before.unpacked.get(called, {}), older), (after.unpacked.get(called, {}), newer)
+        if any(1 in sizes and taken.keys() - sizes.keys() for taken, sizes in sides):
+            continue  # what is returned is a variable that holds several values
         changed = {
             unit
             for having, lacking in ((older, newer), (newer, older))
@@ -326,21 +350,33 @@ def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
                         yield (user, unit) if is_newer else (unit, user)
 
 
-def _by_failure(edits: Edits, moved: frozenset[Unit], name: str, *, reverting: bool) -> Iterator[tuple[Unit, Unit]]:
+def _by_local(
+    edits: Edits, moved: Collection[Unit], name: str, inside: Collection[Unit]
+) -> Iterator[tuple[Unit, Unit]]:
+    """What a mixture lacks that failed because a local variable is missing in a function, with the regions `inside`."""
+    using = re.compile(rf"\b{name}\b")
+    others = [unit for unit in inside if unit not in moved and any(map(using.search, map("".join, edits.lines(unit))))]
+    yield from itertools.product([unit for unit in inside if unit in moved], others)
+
+
+def _by_failure(
+    edits: Edits, moved: frozenset[Unit], name: str, file: str, *, reverting: bool
+) -> Iterator[tuple[Unit, Unit]]:
     """What a mixture that failed because a name is missing lacks: pairs "the first, which was moved, needs the second".
 
     Moving the second would define the name, where lines of the first use it. Else the first has taken the name away,
-    and lines of the second still use it.
+    and lines of the second still use it. `file` lacks the name, "" is any.
     """
     texts = {
         f"{path}#{number}": pair if reverting else pair[::-1]
         for path, difference in edits.differences.items()
-        if name in difference.before or name in difference.after
+        if (not file or file in (path, edits.homes.get(path)))
+        and (name in difference.before or name in difference.after)
         for number, pair in enumerate(difference.texts)
     }
     bring = {unit for unit, (come, gone) in texts.items() if defines(come, name) and not defines(gone, name)}
     take = {unit for unit, (come, gone) in texts.items() if defines(gone, name) and not defines(come, name)}
-    using = re.compile(rf"\b{name}\b")
+    using = re.compile(rf"(?<![\"'])\b{name}\b")  # a quoted annotation is not evaluated
     if providers := bring - moved:
         users = {unit for unit in moved & texts.keys() if using.search(texts[unit][0])} or moved
         if len(providers) <= _MOST_PROVIDERS and len(users) <= _MOST_ALONG:

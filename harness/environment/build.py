@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -42,7 +41,7 @@ from harness.run.launch import remove_tree
 from harness.run.locks import Busy, Hold, acquire, claimed_folder, remove_abandoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.environment.interpreter import Interpreter
 
@@ -75,6 +74,36 @@ class Environment:
 
 
 @frozen
+class _BareEnvironment:
+    """The content of a relocatable environment, by path: of files with their mode, and the targets of links.
+
+    It is kept in memory, where no run can change it. Writing it again is ten times faster than calling uv.
+    """
+
+    folders: tuple[str, ...]
+    links: Mapping[str, str]
+    files: Mapping[str, tuple[bytes, int]]
+
+    @classmethod
+    def read(cls, folder: Path) -> _BareEnvironment:
+        paths = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*"))}
+        links = {name: str(path.readlink()) for name, path in paths.items() if path.is_symlink()}
+        folders = tuple(name for name, path in paths.items() if name not in links and path.is_dir())
+        files = {name: path for name, path in paths.items() if name not in links and name not in folders}
+        return cls(folders, links, {name: (path.read_bytes(), path.stat().st_mode) for name, path in files.items()})
+
+    def write(self, target: Path) -> None:
+        """Write it to an empty folder. Raises `OSError`."""
+        for name in self.folders:
+            (target / name).mkdir()
+        for name, origin in self.links.items():
+            (target / name).symlink_to(origin)
+        for name, (content, mode) in self.files.items():
+            (target / name).write_bytes(content)
+            (target / name).chmod(mode)
+
+
+@frozen
 class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
@@ -103,6 +132,17 @@ class Builder:
     def cpu_builds(self) -> CpuBuilds:
         """The builds of PyTorch for CPUs."""
         return CpuBuilds(self.uv, self.interpreter, self.workspace, self.disk_space.reporter)
+
+    @cached_property
+    def bare(self) -> _BareEnvironment:
+        """An environment of this interpreter without packages. Raises `CannotBuild` and `OSError`."""
+        with claimed_folder(self.workspace.building, "bare-") as folder:
+            venv = ("venv", "--relocatable", "--allow-existing", "--no-project", "--python", self.interpreter.path)
+            answer = self.uv.call("--quiet", *venv, folder, cwd=folder)
+            if answer.returncode != 0:
+                raise CannotBuild(spoken_by_uv(answer.words))
+            (folder / ".lock").unlink(missing_ok=True)
+            return _BareEnvironment.read(folder)
 
     @property
     def wheels(self) -> WheelStore:
@@ -329,11 +369,7 @@ class _Installation:
         Raises `CannotBuild`, `OSError`, `NoNetwork` and `Cancelled`.
         """
         folder, lock = self.bare, self.lock
-        venv = ("venv", "--relocatable", "--allow-existing", "--no-project", "--python", self.builder.interpreter.path)
-        answer = self.builder.uv.call("--quiet", *venv, folder, cwd=folder)
-        (folder / ".lock").unlink(missing_ok=True)
-        if answer.returncode != 0:
-            raise CannotBuild(spoken_by_uv(answer.words))
+        self.builder.bare.write(folder)
         instead = {pin.name: pin for pin in self.builds}
         pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in self.without]
         for _ in range(_TRIES):  # another process may drop a wheel between the two steps
@@ -355,7 +391,7 @@ class _Installation:
         """Store the wheels that the store lacks, as uv installs them; returns uv's error message, "" if there is none.
 
         uv starts the Python that it installs for, which runs code of what is installed there already. So each call has
-        a stage of its own: a copy of the bare environment.
+        a stage of its own: another bare environment.
         """
         wanted = [pin for pin in pins if pin.name not in self.loose and not self.wheels.has(pin)]
         if not wanted:
@@ -408,7 +444,7 @@ class _Installation:
 
     def _stage(self) -> Path:
         stage = self.stages.enter_context(claimed_folder(self.builder.workspace.building, "stage-"))
-        shutil.copytree(self.bare, stage, symlinks=True, dirs_exist_ok=True)
+        self.builder.bare.write(stage)
         return stage
 
     def _install_with_uv(

@@ -13,14 +13,14 @@ import os
 import re
 import shutil
 import time
-import warnings
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from html.parser import HTMLParser
 from http import HTTPStatus
 from http.client import responses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from attrs import field, frozen
@@ -33,11 +33,13 @@ from harness.model import Release, parsed_version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pypi_simple import DistributionPackage
     from requests import RequestException, Response, Session
 
 
-# requests and pypi_simple load slowly, so they are imported only where a page is fetched.
+# requests loads slowly, so it is imported only where a page is fetched.
+_T = TypeVar("_T")
+_DEFAULT_INDEX = "https://pypi.org/simple/"
+_PARTS_OF_A_WHEEL = 5  # name, version, Python, interface, platform; beside them a build
 
 _ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
 PAGES_AT_ONCE = 16
@@ -88,7 +90,7 @@ def read_page(index_url: str, name: str, known: Page | None = None) -> Page:
     url = _address(index_url, name)
     if url.startswith("file:"):
         text = _local_page(url)
-        return Page(tuple(_from_html(text, url, name)), digest=_digest_of(text.encode())) if text else Page()
+        return Page(tuple(_from_html(text, name)), digest=_digest_of(text.encode())) if text else Page()
     marks = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
     with _opened(url, headers={"Accept": _ACCEPTED, **marks}) as response:
         if response is None:
@@ -122,9 +124,7 @@ def page_state(index_url: str, name: str) -> str:
 def _address(index_url: str, name: str) -> str:
     if index_url:
         return f"{index_url}{name}/"
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return f"{PYPI_SIMPLE_ENDPOINT}{name}/"
+    return f"{_DEFAULT_INDEX}{name}/"
 
 
 def _local_page(url: str) -> str:
@@ -252,19 +252,17 @@ def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: s
     A page without a link to a file of the project counts as the login page of a network, unless it says that there are
     no files.
     """
-    from pypi_simple import UnsupportedRepoVersionError
-
     host = host_of(url)
     try:
         if "html" in kind:
             text = body.decode(charset or "utf-8", errors="replace")
-            releases = _from_html(text, url, name)
+            releases = _from_html(text, name)
             if not releases and not _OF_AN_INDEX.search(text):
                 raise no_list(host, f"it sends a web page that names no file of {name}")
             return releases
         if "json" in kind:
-            return _from_json(body, url, name)
-    except (*_UNREADABLE, UnsupportedRepoVersionError) as error:
+            return _from_json(body, name)
+    except _UNREADABLE as error:
         raise no_list(host, f"its page of {name} can't be read ({type(error).__name__})") from error
     raise no_list(host, f"its page of {name} is neither HTML nor JSON")
 
@@ -283,29 +281,86 @@ def _cause(error: RequestException) -> str:
     return next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
 
 
-def _from_json(body: bytes, url: str, name: str) -> list[Release]:
-    from pypi_simple import ProjectPage, UnexpectedRepoVersionWarning
-
+def _from_json(body: bytes, name: str) -> list[Release]:
     data = json.loads(body)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # minor versions only add keys
-        page = ProjectPage.from_json_data(data, url)
-    releases = [_release(name, package, package.upload_time) for package in page.packages]
-    listed = [Release(name, version) for text in page.versions or () if (version := parsed_version(text))]
+    _check_version(_typed(data["meta"]["api-version"], str))
+    releases = [_from_file(name, file) for file in data["files"]]
+    listed = [Release(name, version) for text in data.get("versions") or () if (version := parsed_version(text))]
     return [release for release in releases if release is not None] + listed
 
 
-def _from_html(text: str, url: str, name: str) -> list[Release]:
-    from pypi_simple import DistributionPackage
-    from pypi_simple.html import RepositoryPage
+def _from_file(name: str, file: Any) -> Release | None:
+    """The release of a file of a page in JSON, None if it is neither a wheel nor an sdist."""
+    yanked, uploaded, requires = file.get("yanked", False), file.get("upload-time"), file.get("requires-python")
+    size = file.get("size")
+    return _release(
+        name,
+        _typed(file["filename"], str),
+        uploaded=datetime.fromisoformat(uploaded) if uploaded is not None else None,
+        yanked=_typed(yanked, str) if yanked not in (True, False) else "" if yanked else None,
+        requires_python=_typed(requires, str) if requires is not None else None,
+        size=_typed(size, int) if size is not None else None,
+        digest=_typed(file["hashes"].get("sha256", ""), str),
+    )
 
+
+class _Links(HTMLParser):
+    """The links of a page, each with its text and its attributes, and the version of the repository's interface."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[tuple[list[str], dict[str, str]]] = []
+        self.version = ""
+        self._is_open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag == "a" and "href" in values:
+            self.links.append(([], values))
+        self._is_open = self._is_open if tag != "a" else "href" in values
+        if tag == "meta" and values.get("name") == "pypi:repository-version":
+            self.version = self.version or values.get("content", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_open = self._is_open and tag != "a"
+
+    def handle_data(self, data: str) -> None:
+        if self._is_open:
+            self.links[-1][0].append(data)
+
+
+def _from_html(text: str, name: str) -> list[Release]:
+    page = _Links()
+    page.feed(text)
+    page.close()
+    if page.version:
+        _check_version(page.version)
     releases = []
-    for link in RepositoryPage.from_html(text, base_url=url).links:
-        uploaded = _moment(link.get_str_attrib("data-upload-time"))
-        release = _release(name, DistributionPackage.from_link(link, name), uploaded)
+    for words, values in page.links:
+        kind, _, digest = urlsplit(values["href"]).fragment.partition("=")
+        release = _release(
+            name,
+            "".join(words).strip(),
+            uploaded=_moment(values.get("data-upload-time")),
+            yanked=values.get("data-yanked"),
+            requires_python=values.get("data-requires-python"),
+            digest=digest if kind == "sha256" else "",
+        )
         if release is not None:
             releases.append(release)
     return releases
+
+
+def _check_version(text: str) -> None:
+    """Raise `ValueError` for a page of another major version (PEP 629); minor ones only add keys."""
+    if int(text.partition(".")[0]) != 1:
+        raise ValueError(f"the interface of the repository has the version {text}")
+
+
+def _typed(value: Any, kind: type[_T]) -> _T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.100} is no {kind.__name__}")
+    return value
 
 
 def _moment(stamp: str | None) -> datetime | None:
@@ -315,24 +370,42 @@ def _moment(stamp: str | None) -> datetime | None:
         return None
 
 
-def _release(name: str, package: DistributionPackage, uploaded: datetime | None) -> Release | None:
-    version = parsed_version(package.version)
-    if version is None or package.package_type not in ("wheel", "sdist"):
+def _release(
+    name: str,
+    filename: str,
+    *,
+    uploaded: datetime | None,
+    yanked: str | None,
+    requires_python: str | None,
+    size: int | None = None,
+    digest: str = "",
+) -> Release | None:
+    is_wheel = filename.endswith(".whl")
+    version = parsed_version(_version_in(filename, name))
+    if version is None:
         return None
-    is_wheel = package.package_type == "wheel"
-    digest = package.digests.get("sha256", "")
     return Release(
         project=name,
         version=version,
         # UTC is assumed if the index gives no time zone.
         uploaded=uploaded and uploaded.replace(tzinfo=uploaded.tzinfo or UTC).astimezone(UTC),
-        yanked=(package.yanked_reason or "") if package.is_yanked else None,
-        requires_python=package.requires_python,
-        wheels=(package.filename,) if is_wheel else (),
+        yanked=yanked,
+        requires_python=requires_python,
+        wheels=(filename,) if is_wheel else (),
         has_sdist=not is_wheel,
-        size=package.size if is_wheel else None,
-        digests={package.filename: (digest,)} if is_wheel and digest else {},
+        size=size if is_wheel else None,
+        digests={filename: (digest,)} if is_wheel and digest else {},
     )
+
+
+def _version_in(filename: str, name: str) -> str:
+    """The version in the name of a wheel or an sdist of a project, "" for another file."""
+    if filename.endswith(".whl"):
+        parts = filename.split("-")
+        return parts[1] if len(parts) >= _PARTS_OF_A_WHEEL else ""
+    own = re.escape(name).replace(r"\-", "[-_.]+")
+    sdist = re.fullmatch(rf"{own}-(.+?)\.(?:tar(?:\.\w+)?|t[a-z]z|zip)", filename, re.IGNORECASE)
+    return sdist[1] if sdist is not None else ""
 
 
 def host_of(url: str) -> str:

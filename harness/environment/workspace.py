@@ -72,6 +72,7 @@ class Workspace:
     imports = _Folder()  # import graphs of traced runs
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
     trees = _Folder()  # what first steps of repros wrote, and inputs, one read-only folder per content
+    results = _Folder()  # the paths of results folders, one file each
     projects = _Folder()  # copies of users' projects with their built files, one folder per content
 
     @classmethod

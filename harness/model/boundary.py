@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
@@ -9,6 +11,9 @@ from harness.model.lock import Change
 from harness.model.observation import Observation
 from harness.model.release import parsed_version, version_order
 from harness.model.verdict import Step, Verdict, verdicts_around
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Reasons for leaving out a release that nobody gets without asking for it.
 _NOBODY_HAS = ("yanked", "no files", "uploaded after")
@@ -25,6 +30,14 @@ class Counts:
     def rate(self) -> float:
         """Failures per run, 0 without runs."""
         return self.bad / self.runs if self.runs else 0.0
+
+    @classmethod
+    def total(cls, parts: Iterable[Counts]) -> Counts:
+        """The sum of counts."""
+        bad = runs = 0
+        for part in parts:
+            bad, runs = bad + part.bad, runs + part.runs
+        return cls(bad, runs)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(self.bad + other.bad, self.runs + other.runs)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _NAME = "regression-harness"
-# They make tables and drafts, which no job needs, and they are large.
-_NOT_CARRIED = frozenset({"pandas", "pygal", "pip"})
+# It draws charts, which no job needs.
+_NOT_CARRIED = frozenset({"pygal"})
 _UNFINISHED = ".harness-packing"
 _RUN = """\
 \"""Runs {count} of {repro} for Python {minor} on {platform}, without network: python{own} run.py

@@ -113,6 +113,10 @@ class Judge:
         raised = _raised(observation, log)
         return {"": raised} if raised is not None else {}
 
+    def reduced(self, observation: Observation) -> Observation:
+        """The run as if only that had run which is judged."""
+        return observation
+
     def raised(self, observation: Observation) -> RaisedException | None:
         """The exception that ended a run; of a command, the last one that it printed."""
         return _raised(observation, self.store.log(observation) if observation.log else "")

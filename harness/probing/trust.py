@@ -127,6 +127,5 @@ def is_unsettled(observation: Observation) -> bool:
     raised = [observation.exception, *(test.exception for test in observation.tests)]
     if any(error is not None and error.name in _IMPORT_ERRORS for error in raised):
         return True
-    if observation.outcome is Outcome.EXITED:
-        return not observation.tests and "Error: No module named" in observation.detail
-    return observation.outcome not in (Outcome.COMPLETED, Outcome.RAISED)
+    has_ended = observation.outcome in (Outcome.COMPLETED, Outcome.RAISED)
+    return not has_ended and not (observation.outcome is Outcome.EXITED and observation.tests)

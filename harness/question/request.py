@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from attrs import field, fields, frozen
 
@@ -207,6 +207,22 @@ def _moment(text: str, now: datetime) -> datetime | None:
         return moment_of(text)
     except (ValueError, OverflowError):
         return None
+
+
+class PolicyOptions(TypedDict, total=False):
+    """The fields of `Policy` as keyword arguments, for type checkers and editors."""
+
+    find_fix: bool
+    prereleases: bool
+    confirm: int | None
+    flaky: bool
+    confidence: float
+    trust_ends: bool
+    fork: bool
+    git: str
+    time_s: float | None
+    ask: bool
+    made: bool
 
 
 @documented

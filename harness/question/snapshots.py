@@ -237,9 +237,13 @@ class Snapshots:
         if lock is None:
             self._refuse_early_day(end)
             lacks = lacks_wheels(resolution.words)
+            names = sorted(projects_without_wheels(resolution.words)) if lacks else []
             hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
+            build = " ".join(f"--build {name}" for name in names if not python)
+            hint = " or ".join(filter(None, (hint, build and f"{build}, which builds from source")))
             hint = hint or self._hint_on_bounds(resolution.words, lifting.requirements)
-            what = f"nothing can be installed as of {end.text}: {_in_one_line(resolution)}"
+            why = f"no wheel of {listed(names)} for Python {self.interpreter.minor}" if names else ""
+            what = f"nothing can be installed as of {end.text}: {why or _in_one_line(resolution)}"
             raise NoSolution(what, hint=hint, way_on=(end.text, python) if python else None, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return Snapshot(

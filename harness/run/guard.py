@@ -1,29 +1,32 @@
 """Runs one process tree under limits and kills all of it at the end, even if the harness is killed with SIGKILL.
 
-Started as `python -I -S guard.py`, standard library only. It reads its request, one line of JSON, from stdin and keeps
-watching stdin: end of file means that the harness has ended, a byte means cancel. It answers with one line of JSON.
+Imported by `python -I -S`, standard library only. It reads its request from stdin, a line with its size and then a
+marshalled value, and keeps watching stdin: end of file means that the harness has ended, a byte means cancel. It
+answers with one line of JSON.
 It reads the output of the tree from a pipe and writes it to the log, and stops a tree that prints too much. What a tree
 could do to its own log, such as `echo x > /dev/stderr`, which truncates a file, it can't do to a pipe.
 """
 
-# Importing pathlib or typing would take as long as all the rest of this module.
+# Each run and each call of uv starts it, so it imports only what starts at once: json would need re, signal would need
+# enum, and contextlib or pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH110, PTH123, PTH208
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import json
+import marshal
 import os
 import resource
 import select
-import signal
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import Any
+else:
+    import _signal as signal
 
 _SAMPLE_S = 0.1
 _GIVE_UP_S = 10.0  # a process in uninterruptible sleep can't be killed
@@ -38,6 +41,19 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FATAL = frozenset(
     {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 )
+
+
+class _ignored:  # noqa: N801 - it reads like contextlib.suppress
+    """A context that ignores errors of these kinds."""
+
+    def __init__(self, *kinds: type[BaseException]) -> None:
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self._kinds)
 
 
 class Guard:
@@ -116,7 +132,7 @@ class Guard:
             try:
                 self._become(argv, request)
             except BaseException as error:  # noqa: BLE001 - of a fork, whatever it is must be reported
-                with contextlib.suppress(OSError):  # a fork that has started reports by itself
+                with _ignored(OSError):  # a fork that has started reports by itself
                     os.write(self._tell, self._problem(error).encode("utf-8", "replace")[:_PROBLEM_BYTES])
             finally:
                 os._exit(127)
@@ -143,7 +159,7 @@ class Guard:
             self._libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             # If the machine runs out of memory, the kernel should kill the probe, not the harness.
-            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            with _ignored(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")
         if request["sandbox"]:
             leave_keyring()
@@ -220,7 +236,7 @@ class Guard:
         main = self._main
         if self._request["sandbox"]:  # below two processes of bubblewrap
             main = next(iter(self._tree.members()[2:]), main)
-        with contextlib.suppress(ProcessLookupError):
+        with _ignored(ProcessLookupError):
             os.kill(main, signal.SIGABRT)
         until = time.monotonic() + _LAST_WORDS_S
         while self._status is None and time.monotonic() < until:
@@ -237,7 +253,7 @@ class Guard:
             if not members or time.monotonic() > until:
                 return
             for pid in members:
-                with contextlib.suppress(OSError):
+                with _ignored(OSError):
                     os.kill(pid, signal.SIGKILL)
             self._pump()
             select.select([self._wake], [], [], 0.005)
@@ -359,27 +375,38 @@ def leave_keyring() -> None:
 
 def _oom_kills() -> int:
     """How often the kernel's OOM killer has run since boot, 0 if unknown."""
-    with contextlib.suppress(OSError), open("/proc/vmstat", "rb", buffering=0) as file:
+    with _ignored(OSError), open("/proc/vmstat", "rb", buffering=0) as file:
         for line in file.read().splitlines():
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
     return 0
 
 
+def _as_json(answer: dict[str, Any]) -> str:
+    """An answer as JSON. Only an error has texts that need the module for it."""
+    if "problem" in answer:
+        import json
+
+        return json.dumps(answer)
+    values = {name: f'"{value}"' if isinstance(value, str) else repr(value).lower() for name, value in answer.items()}
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
+
+
 def main(kind: type[Guard] = Guard) -> None:
     """Read the request, carry it out with a guard of this class, and print the result."""
-    line = b""
-    while b"\n" not in line:
+    head, rest = b"", b""
+    while not head or len(rest) < int(head):
         piece = os.read(0, 1 << 16)
         if not piece:
             return
-        line += piece
-    line, _, cancels = line.partition(b"\n")
-    request = json.loads(line)
+        rest += piece
+        if not head and b"\n" in rest:
+            head, _, rest = rest.partition(b"\n")
+    request, cancels = marshal.loads(rest[: int(head)]), rest[int(head) :]  # noqa: S302 - the harness sends it
     # Both may arrive at once if the harness cancels before this process reads.
     result = {"reason": "cancelled"} if cancels else kind(request).run()
-    with contextlib.suppress(OSError):  # the reader may have ended
-        os.write(1, json.dumps(result).encode() + b"\n")
+    with _ignored(OSError):  # the reader may have ended
+        os.write(1, f"{_as_json(result)}\n".encode())
 
 
 if __name__ == "__main__":

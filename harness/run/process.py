@@ -131,6 +131,8 @@ def run_guarded(
     begun = time.monotonic()
     with forked() if forked is not None else started_guard(GUARD, os.environ) as guard:
         answer = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
+        if answer is None and forked is None:
+            guard.kill()  # stopped by a signal, it would not notice the end of its context
     if not answer and forked is not None:
         raise ZygoteFailed("a fork died or hung")
     if not answer:

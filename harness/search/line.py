@@ -362,14 +362,16 @@ class LineSearch:
 
     def _sureness(self, extra: Mapping[int, int]) -> float:
         """The probability that the change is where it was found, after `extra` runs (by position) that agree."""
-        counts: dict[int, Counts] = {}
-        for index, verdict in self._agreeing():
-            counts[index] = counts.get(index, Counts()) + Counts(int(verdict is Verdict.BAD), 1)
+        agreeing = self._agreeing()
+        runs = Counter(index for index, _ in agreeing)
+        failed = Counter(index for index, verdict in agreeing if verdict is Verdict.BAD)
         good, bad = self._sides
         low, high = abs(good - self._good), abs(bad - self._good)
-        passes, failures = self._proofs[0] + extra.get(good, 0), self._proofs[1] + extra.get(bad, 0)
-        counts[low] = counts.get(low, Counts()) + Counts(0, passes)
-        counts[high] = counts.get(high, Counts()) + Counts(failures, failures)
+        failures = self._proofs[1] + extra.get(bad, 0)
+        runs[low] += self._proofs[0] + extra.get(good, 0)
+        runs[high] += failures
+        failed[high] += failures
+        counts = {index: Counts(failed[index], number) for index, number in runs.items()}
         return sum(Posterior.of(self._length, counts, self._prior).cuts[low + 1 : high + 1])
 
     # -- numbers

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, takewhile
+from operator import attrgetter
 from statistics import NormalDist, median
 
 from attrs import frozen
@@ -246,7 +247,7 @@ class ByNumber:
         return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._verdicts)
 
     def _readings(self, position: int) -> Readings:
-        trials = sorted(trial for trial in self._verdicts if trial.position == position)
+        trials = sorted((trial for trial in self._verdicts if trial.position == position), key=attrgetter("attempt"))
         return readings_of([r for trial in trials if (r := self._reading(trial)) is not None])
 
 

@@ -204,22 +204,26 @@ class Posterior:
         Boundaries with no run between them share their evidence, so it is computed only once for each position that was
         run, whatever the count.
         """
-        below, above = Counts(), sum(runs.values(), Counts())
+        below, above = Counts(), Counts.total(runs.values())
         log_same, same = _same(prior, above)
-        logs, good, bad = [-math.inf], [0.0], [0.0]
         change = math.log((1 - prior.no_change) / (count - 1)) if count > 1 else -math.inf
-        evidence = _evidence(prior, below, above)
-        for cut in range(1, count):
-            if (counts := runs.get(cut - 1)) is not None and counts.runs:
+        ran = sorted(index for index, counts in runs.items() if counts.runs and 0 <= index < count - 1)
+        stretches, last = list[tuple[int, float, float, float]](), 0
+        for index in (*ran, count - 1):
+            if index > last:
+                evidence, rate, bad_rate = _evidence(prior, below, above)
+                stretches.append((index - last, change + evidence, rate, bad_rate))
+            if counts := runs.get(index):
                 below, above = below + counts, Counts(above.bad - counts.bad, above.runs - counts.runs)
-                evidence = _evidence(prior, below, above)
-            logs.append(change + evidence[0])
-            good.append(evidence[1])
-            bad.append(evidence[2])
+            last = index
         no_change = prior.no_change if count > 1 else 1.0
         log_none = log_same + (math.log(no_change) if no_change else -math.inf)
-        top = max(*logs, log_none)
-        weights = [math.exp(value - top) for value in logs]
+        top = max([log_none, *(log for _, log, _, _ in stretches)])
+        weights, good, bad = [0.0], [0.0], [0.0]
+        for length, log, rate, bad_rate in stretches:
+            weights += [math.exp(log - top)] * length
+            good += [rate] * length
+            bad += [bad_rate] * length
         none = math.exp(log_none - top)
         total = sum(weights) + none
         return cls(tuple(w / total for w in weights), none / total, tuple(good), tuple(bad), same)
@@ -270,13 +274,15 @@ class Evidence:
             if good or bad
         }
         skips = enumerate(tally[Verdict.SKIP])
-        untestable = frozenset(index for index, skipped in skips if skipped > counts.get(index, Counts()).runs)
+        untestable = frozenset(
+            index for index, skipped in skips if skipped and (index not in counts or skipped > counts[index].runs)
+        )
         return cls(length, counts, untestable, Posterior.of(length, counts, prior))
 
     @property
     def every(self) -> Counts:
         """All judged runs."""
-        return sum(self.counts.values(), Counts())
+        return Counts.total(self.counts.values())
 
     @property
     def flaky(self) -> tuple[int, ...]:
@@ -315,8 +321,8 @@ class Evidence:
         """The runs before a boundary, and those after it."""
         items = self.counts.items()
         return (
-            sum((counts for index, counts in items if index < cut), Counts()),
-            sum((counts for index, counts in items if index >= cut), Counts()),
+            Counts.total(counts for index, counts in items if index < cut),
+            Counts.total(counts for index, counts in items if index >= cut),
         )
 
     def credible(self, confidence: float) -> list[int]:

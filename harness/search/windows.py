@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, islice, pairwise
+from operator import attrgetter
 
 from attrs import frozen
 
@@ -250,7 +251,7 @@ class Scan:
 
     def _readings(self, position: int) -> Readings | None:
         """The numbers of a position; None if its first run was judged by something else."""
-        trials = sorted(trial for trial in self._runs if trial.position == position)
+        trials = sorted((trial for trial in self._runs if trial.position == position), key=attrgetter("attempt"))
         readings = [self._reading(trial) for trial in trials]
         return (
             readings_of([reading for reading in readings if reading is not None]) if readings and readings[0] else None

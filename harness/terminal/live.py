@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Self
 
 from rich.console import Group
 from rich.live import Live
@@ -16,6 +20,7 @@ from rich.text import Text
 
 from harness.atomic import write_whole
 from harness.environment.workspace import Workspace
+from harness.errors import NoNetwork
 from harness.events import (
     Dropped,
     Event,
@@ -32,7 +37,7 @@ from harness.events import (
     repetition_of,
 )
 from harness.model import Signature, Verdict
-from harness.model.text import counted, one_line, short_reason
+from harness.model.text import counted, one_line, short_reason, size_in_words
 from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
 
 _REDRAW_S = 0.125
@@ -43,6 +48,7 @@ _KNOWN = "known already"
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _REASON_FIRST = 32  # what a reason needs before there is room for what is left
 _SIGNATURE = 160
+_INSTALLING = "resolving and installing"
 _SHORT = 12  # the longest name of another candidate in brackets
 
 
@@ -55,17 +61,15 @@ def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
         with LiveView(console) as live:
             yield live
     else:
-        plain = PlainView(console, counting=True)
-        try:
+        with PlainView(console, counting=True) as plain:
             yield plain
-        finally:
-            plain.end()
 
 
 class PlainView:
     """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
 
-    `end` prints the last of those.
+    Use it as a context manager. The headline comes with the first step that follows it, so that nothing stands before
+    the error if the package index can't be asked.
     """
 
     _style = ""
@@ -73,16 +77,33 @@ class PlainView:
     def __init__(self, console: Console, *, counting: bool = False) -> None:
         self.console = console
         self._is_counting = counting
+        self._head: tuple[str, ...] = ()
         self._clock = Clock()
         self._answered = Answered()
         self._repeats = Repeats()
 
-    def end(self) -> None:
-        """Print what was held back."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, NoNetwork):
+            self._head = ()
+        self._print_head()
+        self._end()
+
+    def _print_head(self) -> None:
+        head, self._head = self._head, ()
+        for line in head:
+            self._say(line)
+
+    def _end(self) -> None:
+        """Print the repetitions that were held back."""
         self._repeats.print(self.console)
 
     def report(self, event: Event) -> None:
         """Print an event."""
+        if not isinstance(event, Preparing):
+            self._print_head()
         match event:
             case Note(sentence):
                 self._say(f"  {sentence}")
@@ -91,8 +112,7 @@ class PlainView:
             case SearchBegan(headline, details):
                 self._begin(event.progress)
                 self._repeats = Repeats()
-                for line in (headline, *(f"  {detail}" for detail in details)):
-                    self._say(line)
+                self._head = (headline, *(f"  {detail}" for detail in details))
             case SignatureCaptured(signature, source):
                 self._say(captured(signature, source), hang=2)
             case LevelBegan(level, sentence):
@@ -112,16 +132,16 @@ class PlainView:
 
     def _begin(self, progress: Progress) -> None:  # noqa: ARG002 - a view that draws shows it
         self._clock.begin()
-        self.end()
+        self._end()
 
     def _judged(self, event: Judged, by: str, left: str) -> None:
         if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
-            self.end()
+            self._end()
             print_line(self.console, probe_line(self.console, event, by, left))
 
 
 class LiveView(PlainView):
-    """Draws in place as soon as a search begins. Use it as a context manager."""
+    """Draws in place as soon as a search begins."""
 
     _style = "dim"
 
@@ -133,19 +153,17 @@ class LiveView(PlainView):
         self._progress = Progress()
         self._live = Live(console=console, get_renderable=self._render, auto_refresh=False, transient=True)
         self._spinner = Spinner("dots")
+        self._arrived = Arrived()
         self._ended = threading.Event()
         self._drawing = threading.Thread(target=self._draw, name="live view", daemon=True)
 
-    def __enter__(self) -> LiveView:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ended.set()
         if self._drawing.is_alive():
             self._drawing.join()
         with self.console.writing:
             self._live.stop()
-        self.end()
+        super().__exit__(kind, error, trace)
 
     def report(self, event: Event) -> None:
         """Print a verdict above the picture, or update the picture."""
@@ -154,11 +172,11 @@ class LiveView(PlainView):
             case Preparing(label):
                 self._end_steps()
                 self._requested.add(label)
-                self._busy[label] = "resolving and installing"
+                self._busy[label] = _INSTALLING
             case Started(label):
                 self._busy[label] = "running"
             case Dropped(label):
-                self._end(label)
+                self._drop(label)
 
     def _begin(self, progress: Progress) -> None:
         super()._begin(progress)
@@ -174,14 +192,14 @@ class LiveView(PlainView):
     def _judged(self, event: Judged, by: str, left: str) -> None:
         if event.label not in self._busy:
             self._end_steps()
-        self._end(event.label)
+        self._drop(event.label)
         if not event.is_proof:
             self._progress, self._left = event.progress, left
         if not self._repeats.took(event) and self._answered.is_news(event):
-            self.end()
+            self._end()
             print_text(self.console, probe_line(self.console, event, by), hang=_WORD + 2)
 
-    def _end(self, label: str) -> None:
+    def _drop(self, label: str) -> None:
         self._busy.pop(label, None)
         self._requested.discard(label)
 
@@ -197,14 +215,16 @@ class LiveView(PlainView):
 
     def _render(self) -> Group:
         rows = Table.grid(padding=(0, 1))
-        for label, doing in list(self._busy.items()):
+        for label, step in list(self._busy.items()):
+            doing = f"{step}{self._arrived.so_far()}" if step == _INSTALLING else step
             since = self._clock.since(label)
             rows.add_row(
                 self._spinner,
                 Text(label, style="bold", no_wrap=True, overflow="ellipsis"),
                 Text(f"{doing} {since}", style="dim"),
             )
-        parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
+        head = (Text(line, style=self._style) for line in self._head)
+        parts: list[Text | Table] = [*head, *self._repeats.lines(), rows, Text(self._left, style="dim")]
         states = self._progress.states
         return Group(picture(states, line_width(self.console)), *parts) if states else Group(*parts)
 
@@ -330,6 +350,25 @@ class Answered:
         if first == event.label:
             return _KNOWN
         return f"same packages as {first}" if len(first) <= _SHORT else "same packages as before"
+
+
+class Arrived:
+    """Measures what uv has unpacked so far of the wheels that it downloads, at most once a second."""
+
+    def __init__(self) -> None:
+        self._folder = Workspace.default().root / "downloads"
+        self._measured = -math.inf
+        self._bytes = 0
+
+    def so_far(self) -> str:
+        """The size as text, beginning with a comma; "" if nothing is being downloaded."""
+        if (now := time.monotonic()) - self._measured >= 1:
+            self._measured, self._bytes = now, 0
+            for folder, _, names in os.walk(self._folder):
+                for name in names:
+                    with contextlib.suppress(OSError):  # uv moves them
+                        self._bytes += Path(folder, name).lstat().st_size
+        return f", {size_in_words(self._bytes)} on disk so far" if self._bytes else ""
 
 
 class Clock:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.culprit.ties import Consistency, Ties, ties_of
+from harness.model import StackFrame
 
 
 def reverted_with(edits, text):
@@ -143,6 +144,13 @@ def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path
     assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
 
 
+def test_a_pair_that_is_returned_in_a_variable_ties_nothing(tmp_path):
+    before = {"a.py": "def ends(n):\n    return n, n\n\n\ndef run(n):\n    low, high = ends(n)\n"}
+    after = {"a.py": "def ends(n):\n    both = n, n\n    return both\n\n\ndef run(n):\n    low, high = ends(n + 1)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "return both") == reverted_with(edits, "ends(n + 1)") == frozenset()
+
+
 def test_a_pair_that_another_line_still_returns_ties_nothing(tmp_path):
     """The function returns pairs on both sides; one line of it returns them through a variable."""
     before = {"a.py": "def f(x):\n    if x:\n        return 1, 2\n    return 3, 4\n\n\na, b = f(5)\n"}
@@ -214,3 +222,81 @@ def test_a_part_that_needs_too_many_others_is_not_completed(tmp_path, count, oth
     edits = edits_of(tmp_path, before, after)
     asked = frozenset({unit(edits, "import re")})
     assert len(Consistency(edits, ties_of(edits)).reverted_alone(asked) - asked) == others
+
+
+def learned(edits, text, name, place=("", 0), *, reverting=True):
+    """What else moves with the region of a text once a run without it has missed a name."""
+    consistency, moved = Consistency(edits, ties_of(edits)), {unit(edits, text)}
+    consistency.learn(moved, {name: place}, reverting=reverting)
+    return (consistency.reverted(moved) if reverting else consistency.advanced(moved)) - moved
+
+
+def test_a_line_that_takes_values_apart_defines_each_of_them(tmp_path):
+    before = {"a.py": "def run(n):\n    whole = n\n\n    return whole\n"}
+    after = {"a.py": "def run(n):\n    low, _ = n, 1\n\n    if low is None:\n        low = 0\n    return low\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert learned(edits, "low, _ = ", "low") == {unit(edits, "if low is None")}
+
+
+def test_a_missing_variable_is_looked_for_in_the_file_that_lacks_it(tmp_path):
+    before = {f"{name}.py": "def run():\n    return 1\n" for name in "abcdef"}
+    after = {f"{name}.py": "import os\n\n\ndef run():\n    return os.sep\n" for name in "abcdef"}
+    edits = edits_of(tmp_path, before, after)
+    consistency = Consistency(edits, Ties())
+    assert not consistency.learn({"a.py#1"}, {"os": ("", 0)}, reverting=False)  # too many files have it
+    assert consistency.learn({"a.py#1"}, {"os": ("a.py", 0)}, reverting=False)
+    assert consistency.learned.reversed().closed({"a.py#1"}) == {"a.py#0", "a.py#1"}
+
+
+def test_an_import_for_type_checkers_binds_nothing_and_a_quoted_annotation_uses_nothing(tmp_path):
+    before = {"shop/b.py": "X = 1\n", "shop/a.py": "from shop.b import Y\n\n\ndef run(y: Y):\n    return 1\n"}
+    after = {
+        "shop/b.py": "X = 2\n",
+        "shop/a.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from shop.b import Y\n\n\n"
+        'def run(y: "Y"):\n    return 1\n',
+    }
+    edits = edits_of(tmp_path, before, after)
+    with_import = Consistency(edits, ties_of(edits)).advanced({unit(edits, "if TYPE_CHECKING")})
+    assert unit(edits, 'def run(y: "Y")') in with_import
+
+
+def test_an_import_is_read_beside_a_comment_and_before_a_bracket(tmp_path):
+    before = {"shop/a.py": "X = 1\n\n\ndef run():\n    return 1\n"}
+    after = {
+        "shop/a.py": "from warnings import (\n    filterwarnings,  # quiet\n    warn)\n\nX = 1\n\n\n"
+        "def run():\n    filterwarnings('error')\n    return warn('x')\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    used = unit(edits, "return warn")
+    assert Consistency(edits, ties_of(edits)).advanced({used}) >= {used, unit(edits, "from warnings")}
+
+
+def test_a_missing_local_variable_is_looked_for_in_its_function(tmp_path):
+    before = {"a.py": "def run(n):\n    low = n\n    print(n)\n    return low\n\n\ndef other(low):\n    return low\n"}
+    after = {
+        "a.py": "def run(n):\n    if n:\n        low = n\n    print(n)\n    return low if n else 0\n\n\n"
+        "def other(low):\n    return low + 1\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    tied = learned(edits, "if n:", "low", ("a.py", 5), reverting=False)
+    assert tied == {unit(edits, "return low if n")}
+
+
+def test_a_function_that_fails_with_what_it_is_passed_is_tied_to_its_caller(tmp_path):
+    before = {"a.py": "def size(n):\n    return len(n)\n\n\ndef run(n):\n    return size([n])\n"}
+    after = {"a.py": "def size(n):\n    return n or 0\n\n\ndef run(n):\n    return size(n)\n"}
+    edits = edits_of(tmp_path, before, after)
+    caller, consistency = {unit(edits, "size(n)\n")}, Consistency(edits, Ties())
+    failed = [StackFrame("a.py", 6, "run"), StackFrame("a.py", 2, "size")]
+    assert consistency.learn_function(caller, caller, failed)
+    assert consistency.advanced(caller) == caller | {unit(edits, "return len(n)")}
+
+
+def test_a_name_that_a_line_lacks_is_brought_by_its_own_function(tmp_path):
+    before = {"a.py": "def run(n):\n    print(n)\n    return 1\n\n\ndef other(m):\n    return m\n"}
+    after = {
+        "a.py": "def run(n):\n    low = n\n    print(n)\n    return low\n\n\ndef other(m):\n    low = m\n    return m\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    used = unit(edits, "return low")
+    assert Consistency(edits, Ties()).advanced({used}) == {used, unit(edits, "low = n")}

@@ -63,7 +63,7 @@ def _run(name: str, seconds: float, keep: Path) -> bool:
 def _fuzz(name: str, arguments: list[str]) -> None:
     import atheris
 
-    with atheris.instrument_imports(include=["harness", "packaging", "pypi_simple"]):
+    with atheris.instrument_imports(include=["harness", "packaging"]):
         from targets import check
     atheris.Setup([sys.argv[0], *arguments], lambda data: check(name, data))
     atheris.Fuzz()

@@ -100,7 +100,7 @@ def store_record(data: bytes) -> None:
     if found is not None:
         store.without_secrets(found)
         store.log(found)
-        store.frame()
+        store.rows()
 
 
 def store_log(data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import marshal
 import random
 from pathlib import Path
 
@@ -63,10 +64,11 @@ def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
         assert job["emulation"] == (emulation if capability else None)
 
 
-def test_the_instructions_to_the_guard_are_one_line():
-    line = guard_request(["a"], Limits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
-    assert line.count(b"\n") == 1
-    told = json.loads(line)
+def test_the_instructions_to_the_guard_follow_their_size():
+    request = guard_request(["a"], Limits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
+    size, _, written = request.partition(b"\n")
+    assert len(written) == int(size)
+    told = marshal.loads(written)
     assert (told.pop("output_limit"), told.pop("sandbox")) == (OUTPUT_LIMIT, [])
     assert told == {
         "argv": ["a"],

@@ -53,12 +53,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from scenario import FOLDER, Ground, Played, Row, Stage, Step, differences, read, stage_of
+from support import outer_environ
 from transcript import printed_commands, transcript
+from uv import find_uv_bin
 
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
@@ -82,11 +86,28 @@ def test_scenario(kind: str, row: Row, shared: Path, tmp_path: Path, request: py
         _require_python(python)
     table = TABLES[kind]
     stage = stage_of(row, tmp_path / "here", Ground.of(table, shared / kind), shared)
-    played = [_play(stage, row, {**table.files, **row.files}, golden=row.golden)]
-    played += [_play(stage, step, step.files, golden=row.golden) for step in row.steps]
+    played = []
+    for step in (row, *row.steps):
+        files = {**table.files, **row.files} if step is row else step.files
+        played.append(_play(stage, step, files, golden=row.golden))
+        _run_uv_add(played[-1], stage)
     if row.golden:
         _compare(kind, row, transcript(played, stage), update=request.config.getoption("--update-golden"))
         _run_printed(row, played, stage)
+
+
+def _run_uv_add(played: Played, stage: Stage) -> None:
+    """Every `uv add` that a step prints works in a copy of its folder."""
+    commands = [line for line in played.ended.stdout.splitlines() if line.startswith("uv add ")]
+    if not commands:
+        return
+    copy = stage.folder.with_name("project")
+    shutil.copytree(stage.folder, copy, ignore=shutil.ignore_patterns(".harness"))
+    for command in commands:
+        words, environ = shlex.split(command)[1:], {**outer_environ(), **stage.environ}
+        ended = subprocess.run([find_uv_bin(), *words], cwd=copy, env=environ, capture_output=True, text=True)
+        assert ended.returncode == 0, f"`{command}` ends with {ended.returncode}:\n{ended.stderr}"
+    shutil.rmtree(copy)
 
 
 def _require_python(version: str) -> None:
@@ -119,13 +140,13 @@ def _golden(kind: str, row: Row) -> Path:
 def _run_printed(row: Row, played: list[Played], stage: Stage) -> None:
     """Every command that a golden transcript shows works in the folder where it was printed.
 
-    One that names a run, and so no files, also works in a folder below.
+    One that names a run, and so no files, works in any other folder, too.
     """
     unused, lines = set(row.broken), []
-    below = evolve(stage, folder=stage.folder / "below")
-    below.folder.mkdir()
+    elsewhere = evolve(stage, folder=stage.folder.with_name("elsewhere"))
+    elsewhere.folder.mkdir()
     for command in printed_commands(played):
-        ended = (below if "probe --again" in command else stage).run(shlex.split(command)[1:], row.environ)
+        ended = (elsewhere if "probe --again" in command else stage).run(shlex.split(command)[1:], row.environ)
         works = ended.code in ANSWERS and "Traceback" not in ended.stderr
         marks = {mark for mark in row.broken if mark in command}
         if not works and not marks:

@@ -215,6 +215,16 @@ def test_a_run_that_ended_or_is_no_longer_needed_disappears(event):
         assert "1.4" not in shown_by(view)
 
 
+def test_a_download_shows_how_much_has_arrived(tmp_path, monkeypatch):
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "downloads" / "lock"
+    folder.mkdir(parents=True)
+    with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
+        view.report(Preparing("1.4"))
+        (folder / "shop.whl").write_bytes(b"0" * (3 << 20))
+        assert "1.4 resolving and installing, 3.0 MiB on disk so far" in shown_by(view)
+
+
 def test_a_step_that_was_not_asked_for_ends_when_the_search_goes_on():
     with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
         view.report(LevelBegan(Level.REGION, "3 places differ"))

@@ -30,18 +30,13 @@ def test_an_address_without_a_listener_is_reported():
         assert refused(address) == f"the scheduler at {address} can't be reached: Connection refused"
 
 
-def test_an_address_of_another_service_is_reported(house):
-    with house.served() as url:
-        assert "it is not a Dask scheduler" in refused(f"tcp://{urlsplit(url).netloc}")
-
-
 @pytest.mark.parametrize("address", ["bar://head:1", "tcp://head:12x", "::"])
 def test_an_invalid_address_is_reported(address):
     assert "can't be reached" in refused(address)
 
 
-def test_a_caller_in_an_event_loop_is_supported(house):
-    """Like a notebook, whose cells run in an event loop."""
+def test_an_address_of_another_service_is_reported(house):
+    """Also to a caller like a notebook, whose cells run in an event loop."""
 
     async def cell(address):
         return refused(address)
