@@ -186,8 +186,9 @@ class ImportGraph:
     def _note_event(self, event: str, args: tuple[Any, ...]) -> None:
         """Audit hook, which is called very often: note the installed files and folders that are read as data."""
         if event in ("open", "os.listdir", "os.scandir") and args and type(args[0]) is str and "-packages" in args[0]:
-            caller = sys._getframe(1).f_code.co_filename
-            if "importlib" in caller:  # the importer itself, and the search for a distribution
+            caller = sys._getframe().f_back  # None while the interpreter ends
+            # The importer itself, and the search for a distribution, are recorded otherwise.
+            if caller is None or "importlib" in caller.f_code.co_filename:
                 return
             entry = args[0].rpartition("-packages")[2].lstrip(os.sep).partition(os.sep)[0]
             self._note_use(f"entry:{entry}" if entry else "dist:*")
@@ -196,7 +197,7 @@ class ImportGraph:
         """Note what the code of modules that are being loaded looks up."""
         if not self._is_noting:
             return
-        frame: types.FrameType | None = sys._getframe(2)
+        frame: types.FrameType | None = sys._getframe()
         while frame is not None:
             if frame.f_code.co_name == _MODULE:
                 self._note(frame.f_globals.get("__name__"), what)
