@@ -14,6 +14,7 @@ from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
 from harness.culprit.edits import Unit, exchanged_in_words
 from harness.culprit.proofs import Claim
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.ties import Consistency
 from harness.model import Observation, Verdict
 from harness.model.culprit import Proof
 
@@ -228,22 +229,24 @@ def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
     Where several changes show the bug, each of them alone, a search that reverts them finds a set that is far too
     large (`enough`), but adding any of them to the older environment shows it. Returns None if no likely part does.
     """
+    # What one direction has taught may be too much for the other.
+    older, newer = (evolve(search, consistency=Consistency(search.edits, search.consistency.ties)) for _ in range(2))
     forth = Choices(
         search.weights,
-        search.advanced,
+        older.advanced,
         lambda units: f"advanced: {search.names(units)}",
-        closed=search.consistency.advanced,
-        alone=search.consistency.advanced_alone,
-        learn=lambda units, run: search.learn(units, run, reverting=False),
+        closed=older.consistency.advanced,
+        alone=older.consistency.advanced_alone,
+        learn=lambda units, run: older.learn(units, run, reverting=False),
         parts=search.parts[:_MOST_CONTROLS],
     )
     added = Fewest(search.trials, search.sides.after.verdict, forth, until=search.until, only_in_parts=True).run()
     if added.shown is None or search.is_over:
         return None
-    needs = {unit: search.consistency.advanced_alone({unit}) for unit in added.units}
+    needs = {unit: older.consistency.advanced_alone({unit}) for unit in added.units}
     core = frozenset(unit for unit in needs if not any(unit in needs[other] for other in needs if other != unit))
-    core, reverted = core or added.units, search.consistency.reverted_alone
-    if (run := run_whole(search, reverted(core))) is not None:
+    core, reverted = core or added.units, newer.consistency.reverted_alone
+    if (run := run_whole(newer, reverted(core))) is not None:
         return evolve(added, units=reverted(core), shown=run, tried={})
 
     def closed(units: Candidate) -> Candidate:
@@ -252,11 +255,11 @@ def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
     likely = sorted(enough.units - core, key=lambda unit: (-search.weights[unit], unit))
     back = Choices(
         {unit: search.weights[unit] for unit in likely},
-        lambda units: search.reverted(units | core),
+        lambda units: newer.reverted(units | core),
         lambda units: f"reverted: {search.names(core)} with {search.names(units)}",
         closed=closed,
         alone=closed,
-        learn=lambda units, run: search.learn(units | core, run, reverting=True),
+        learn=lambda units, run: newer.learn(units | core, run, reverting=True),
         parts=[frozenset({unit}) for unit in likely[:_MOST_CONTROLS]],
     )
     rest = Fewest(search.trials, search.sides.before.verdict, back, until=search.until, together=True).run()
