@@ -207,7 +207,7 @@ class ImportGraph:
         """Record a module that is about to be loaded; returns None, so that another finder finds it."""
         self._note_held()
         self._loading[name] = None
-        frame: types.FrameType | None = sys._getframe(1)
+        frame: types.FrameType | None = sys._getframe().f_back
         while frame is not None:
             if frame.f_code.co_name == _MODULE:
                 self._note(frame.f_globals.get("__name__"), name)
@@ -235,8 +235,8 @@ class ImportGraph:
         if size != self._size or found in self._loading or name in self._loading:
             self._size = size
             self._note_held()
-        frame = sys._getframe(1)
-        if frame.f_code.co_name == _MODULE:
+        frame = sys._getframe().f_back  # None if the interpreter itself imports it, as `runpy`
+        if frame is not None and frame.f_code.co_name == _MODULE:
             importer = frame.f_globals.get("__name__")
             whole = name if not level else found
             self._note(importer, whole if whole in sys.modules else found)
