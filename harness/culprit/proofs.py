@@ -156,9 +156,10 @@ class Trials:
     def fresh(self, sentence: str, probe: Probe) -> Observation:
         """Run a probe in a fresh process, whatever forks have shown, or take its observation from the store."""
         prepared = self.prober.prepare(evolve(probe, fresh=True))
-        observation = prepared.observation or self.prober.execute(prepared)
+        if (observation := prepared.observation) is None:
+            self.reporter.report(Started(sentence))
+            observation = self.prober.execute(prepared)
         self.tally.ran_now += not prepared.cached and observation.outcome.ran
-        self.reporter.report(Judged(sentence, self.judge(observation), observation, cached=prepared.cached))
         return observation
 
     def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
