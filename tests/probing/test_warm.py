@@ -13,7 +13,7 @@ from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
 from harness.probing.lanes import Lanes
-from harness.probing.preloading import preloadable
+from harness.probing.preloading import names_of, preloadable
 from harness.probing.probe import is_warm
 from harness.probing.trust import _ENOUGH, ForksDisagree, Trust
 from harness.probing.warm import Expected, WarmProber
@@ -305,3 +305,36 @@ def test_without_candidates_everything_is_preloaded_in_order():
 def test_circular_imports_are_handled():
     circle = {"a": ["b"], "b": ["a"]}
     assert preloadable({"a": "a.py", "b": "b.py", "c": "c.py"}, circle, {"a.py"}) == ("c",)
+
+
+def test_what_looks_up_a_release_is_not_preloaded():
+    imports = {"pkg": ["dist:user-lib"], "torch": ["group:torch.backends"], "user": ["entry:other-1.0.dist-info"]}
+    names = names_of(["user-lib"], ["user_lib", "user_lib-1.0.dist-info"], ["console_scripts"])
+    assert preloadable(FILES, imports, set(), names) == ("torch", "user")
+    names = names_of(["other"], ["other", "other-1.0.dist-info"], ["torch.backends"])
+    assert [name for name in FILES if name not in preloadable(FILES, imports, set(), names)] == ["torch", "user"]
+
+
+def test_another_release_is_forked_from_a_process_that_has_imported_none(parts, bad, interpreter):
+    good = Probe(bad.repro, Combination(interpreter.version, ("brittle==1.4",)))
+    with contextlib.closing(WarmProber(parts.prober, Trust(parts.store, Heard()))) as forks:
+        assert not is_warm(run(forks, evolve(bad, fresh=True)))
+        forked = run(forks, good)
+        assert is_warm(forked)
+        assert forked.lock.version_of("brittle") == "1.4"
+        fresh = run(forks, evolve(good, fresh=True))
+        assert (fresh.outcome, is_warm(fresh)) == (forked.outcome, False)
+        assert not forks.trust.stopped
+
+
+def test_tests_are_forked_and_named_as_in_a_fresh_process(parts, bad, tmp_path, interpreter):
+    pytest_repro = evolve(bad.repro, argv=("python", "-m", "unittest", "-v"), source="", project=str(tmp_path))
+    body = "import unittest, brittle\n\nclass T(unittest.TestCase):\n    def test_step(self):\n        brittle.step()\n"
+    (tmp_path / "test_step.py").write_text(body, encoding="utf-8")
+    probe = evolve(bad, repro=evolve(pytest_repro, digest="tests"))
+    with contextlib.closing(WarmProber(parts.prober, Trust(parts.store, Heard()))) as forks:
+        fresh = run(forks, evolve(probe, fresh=True))
+        older = Probe(probe.repro, Combination(interpreter.version, ("brittle==1.4",)))
+        forked = run(forks, older)
+        assert is_warm(forked)
+        assert [test.id for test in forked.tests] == [test.id for test in fresh.tests]

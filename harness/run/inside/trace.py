@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_QUIET = 40  # calls of one function without a new line, after which its lines are no longer traced
 _MODULE = "<module>"
+_OURS = "_harness_"  # how modules of the harness are named: that they are held, or imported, says nothing
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST_VALUES = 1000  # of a collection
 
@@ -246,7 +247,7 @@ class ImportGraph:
         return module
 
     def _note(self, importer: object, imported: str) -> None:
-        if type(importer) is str and importer != imported:
+        if type(importer) is str and importer != imported and not imported.startswith(_OURS):
             self._edges.setdefault(importer, set()).add(imported)
 
     def described(self) -> dict[str, Any]:
@@ -256,11 +257,12 @@ class ImportGraph:
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
             origin = getattr(spec, "origin", None)
-            if type(name) is str and spec is not None and getattr(spec, "name", None) == name:
+            is_named = type(name) is str and spec is not None and getattr(spec, "name", None) == name
+            if is_named and not name.startswith(_OURS):
                 loaded[name] = origin if type(origin) is str else ""
         return {
             "modules": loaded,
-            "imports": {name: sorted(found) for name, found in self._edges.items() if name in loaded},
+            "imports": {name: sorted(found) for name, found in self._edges.items() if name in loaded and found},
         }
 
 
