@@ -177,7 +177,7 @@ def test_an_import_that_starts_a_thread_is_not_forked(tmp_path: Path, modules: P
 
 def test_a_failing_import_is_repeated_in_the_fork(tmp_path: Path, modules: Path) -> None:
     with start(tmp_path, modules, "failing", "heavy") as zygote:
-        ran = forked(tmp_path, zygote, "import failing\n")
+        ran = forked(tmp_path, zygote, f"import sys\nsys.path.append({str(modules)!r})\nimport failing\n")
         assert ran.exception is not None
         assert ran.exception.message == "no"
 
@@ -194,3 +194,13 @@ def test_closing_ends_the_zygote(tmp_path: Path, modules: Path) -> None:
     assert not children[0].is_running()
     with pytest.raises(ZygoteFailed), zygote.guard():
         pass
+
+
+def test_a_zygote_of_a_zygote_keeps_what_the_first_has_imported(tmp_path: Path, modules: Path) -> None:
+    repro = Repro(name="step", digest="0", search_path=(str(modules),))
+    with start(tmp_path, modules, "heavy") as first:
+        place = Place(PYTHON, first.scratch)
+        with started_zygote(Job(repro, place, tmp_path / "log.gz"), ["heavy", "json"], first) as second:
+            assert forked(tmp_path, second, "import heavy\nassert heavy.VALUE == [1]\n").outcome is Outcome.COMPLETED
+        assert forked(tmp_path, first, "import heavy\n").outcome is Outcome.COMPLETED
+    assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
