@@ -61,13 +61,17 @@ def each_once(task: Task, place: Place) -> Measured:
     return with_harness(task, place, "--confirm", "0")
 
 
+def to_lines(task: Task, place: Place) -> Measured:
+    """As `with_harness`, down to the lines, with their proofs; the loops find only the release."""
+    return with_harness(task, place, "--depth", "region")
+
+
 def with_harness(task: Task, place: Place, *options: str) -> Measured:
-    """Bisect with `harness bisect --depth release`, since the loops find a release, too."""
+    """Bisect with `harness bisect`, to the release unless `options` say otherwise, since the loops find that."""
     words = [
+        *(() if "--depth" in options else ("--depth", "release")),
         *options,
         SUBJECT,
-        "--depth",
-        "release",
         "--repro",
         str(task.repro),
         "--good",
