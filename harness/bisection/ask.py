@@ -151,7 +151,8 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
 
     If forks turn out to be wrong, each run of the search is a fresh process; those that were are in the store.
     """
-    if question.policy.fork and not question.policy.flaky and not question.policy.ask:
+    may_fork = question.policy.fork and not (question.policy.flaky or question.policy.ask)
+    if may_fork and kind is not QuestionKind.COMMITS:
         with contextlib.suppress(ForksDisagree), warmed(session) as warm:
             return _answered(warm, question, kind)
     return _answered(session, question, kind)

@@ -160,7 +160,7 @@ class Lanes:
 def _ended(prepared: Prepared, ended: Mapping[str, Observation]) -> Observation | None:
     """The run of another candidate that answers for a prepared one; a fork answers for none that has to be fresh."""
     run = ended.get(prepared.key)
-    return None if run is not None and prepared.probe.fresh and is_warm(run) else run
+    return None if run is not None and is_warm(run) and prepared.probe.fresh else run
 
 
 C = TypeVar("C")

@@ -199,8 +199,11 @@ class WarmProber(Around):
         prepared = self.prober.prepare(evolve(warm.base, fresh=False, records_imports=False, attempt=0))
         built = self.prober.builder.build(lock, recent=True)
         key = self.prober.key(warm.base, lock) + _FORKED
-        forked = self.prober.execute(evolve(prepared, key=key, observation=None, environment=built, zygote=zygote))
-        self.checks += 1
+        forked = self._known_fork(key.removesuffix(_FORKED))
+        if forked is None:
+            forking = evolve(prepared, key=key, observation=None, environment=built, zygote=zygote)
+            forked = self.prober.execute(forking)
+            self.checks += 1
         if not self.trust.agree(warm.base.repro, forked, warm.fresh):
             self.trust.stop("a fork and a fresh process disagree")
             raise CannotFork(self.trust.stopped)

@@ -255,9 +255,9 @@ class Policy:
     fork: bool = _search(
         True,
         "--fork/--no-fork",
-        "Fork runs that search for lines: faster. Proofs are fresh processes.",
+        "Fork the runs of a search: faster. What is claimed runs in fresh processes.",
         shown_default=True,
-        not_for=(Trait.COMMITS, Trait.MADE, Trait.ASK, Trait.TO_RELEASE, Trait.TO_PACKAGE),
+        not_for=(Trait.COMMITS, Trait.MADE, Trait.ASK),
     )
     git: str = _search(
         "",

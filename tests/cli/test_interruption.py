@@ -23,7 +23,7 @@ if brittle.NUMBER == 5:
 brittle.step()
 """
 COMMAND = ["bisect", "brittle", "--good", "1.1", "--bad", "1.9", "--pass-env", "GATE", "--depth", "release"]
-COMMAND += ["--confirm", "1", "--json"]
+COMMAND += ["--confirm", "1", "--no-fork", "--json"]
 WAIT_S = 60
 
 

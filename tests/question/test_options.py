@@ -154,7 +154,7 @@ def test_constraints_are_written_only_for_packages(kind):
     ("policy", "levels"),
     [
         ({"ask": True}, {Level.RELEASE}),
-        ({"fork": False}, {Level.FILE, Level.REGION, Level.COMMIT}),
+        ({"fork": False}, set(Level)),
         ({}, set(Level)),
     ],
 )

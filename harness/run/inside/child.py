@@ -285,14 +285,14 @@ def main(job_path: str) -> int:
     pid = os.getpid()
     start_path = sys.path[1:]
     trace = graph = None
-    traced = job.get("trace")
-    if traced is not None or job["imports"] is not None:
+    traced, imports = job.get("trace"), job.get("imports")
+    if traced is not None or imports is not None:
         load_inside()
         from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
         if traced is not None:
             trace = tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"])
-        if job["imports"] is not None:
+        if imports is not None:
             graph = tracing.ImportGraph()
             graph.install()
     sys.argv[:] = [job["script"]]
@@ -302,7 +302,7 @@ def main(job_path: str) -> int:
     os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:
-        _write_whole(job["imports"], graph.described())
+        _write_whole(imports, graph.described())
     if os.getpid() == pid and report["end"] == "completed" and _forks[0] and _is_forked_copy_running():
         report["end"] = "forked"
     # A forked child of the script that returned here must not report.

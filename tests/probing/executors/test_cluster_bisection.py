@@ -89,7 +89,7 @@ def test_a_command_that_loses_every_third_job_answers_as_this_machine_does(harne
         there.start(*RANGE, "--scheduler", LOSES_EVERY_THIRD, "--lanes", "1", "--results", "there")
     )
     assert code == 0, stderr
-    here = harness(*RANGE, "--results", "here").json
+    here = harness(*RANGE, "--no-fork", "--results", "here").json
     assert [answer[part] for part in ("sentence", "first_bad")] == [here[part] for part in ("sentence", "first_bad")]
     kept = {path.name for path in (harness.folder / "there" / "observations").glob("*/*")}
     assert kept == {path.name for path in (harness.folder / "here" / "observations").glob("*/*")}
