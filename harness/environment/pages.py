@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from attrs import field, frozen
+from uv import find_uv_bin
 
 from harness.atomic import sha256_of
 from harness.environment.pip_settings import PipSettings, index_urls
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 # requests loads slowly, so it is imported only where a page is fetched.
 _T = TypeVar("_T")
-_DEFAULT_INDEX = "https://pypi.org/simple/"
+_OF_UV = re.compile(r"--default-index\b.*?by\s+default:\s+<(https?://[^>\s]+)>", re.DOTALL)
 _PARTS_OF_A_WHEEL = 5  # name, version, Python, interface, platform; beside them a build
 
 _ACCEPTED = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.1"
@@ -124,7 +126,18 @@ def page_state(index_url: str, name: str) -> str:
 def _address(index_url: str, name: str) -> str:
     if index_url:
         return f"{index_url}{name}/"
-    return f"{_DEFAULT_INDEX}{name}/"
+    return f"{_default_index()}{name}/"
+
+
+@lru_cache(maxsize=1)
+def _default_index() -> str:
+    """The index that uv takes if no setting names one, as its help says. Raises `IndexFault` if it does not say it."""
+    uv = find_uv_bin()
+    words = subprocess.run([uv, "pip", "compile", "--help"], capture_output=True, text=True, check=False).stdout
+    named = _OF_UV.search(words)
+    if named is None:
+        raise IndexFault("uv does not say which index it uses by default", hint="UV_DEFAULT_INDEX names one")
+    return f"{named[1].rstrip('/')}/"
 
 
 def _local_page(url: str) -> str:
