@@ -25,7 +25,7 @@ from harness.culprit.mentions import (
     says_what_instead,
     says_where_to,
 )
-from harness.culprit.release_api import ApiSource, ReleaseApi, api_of, look_up, named, place_of, source_of
+from harness.culprit.release_api import ApiSource, ReleaseApi, api_of, look_up, named, place_of
 from harness.model.culprit import Evidence
 from harness.model.text import one_line
 
@@ -51,20 +51,20 @@ def api_evidence(
     can't be read.
     """
     mentioned = mentions(raised)
-    with source_of(older[1], package) as old, source_of(newer[1], package) as new:
-        if not old.files or not new.files:
-            return ()
-        about = [(mention, name) for mention in mentioned for name in _names_of(mention, old, new)]
-        remarks: list[Evidence] = []
-        if about:
-            words = {part for mention, _ in about for part in _words_of(mention)}
-            with api_of(old, words) as old_api:
-                defined = {place_of(known)[0] for _, name in about if (known := look_up(old_api, name)) is not None}
-                with api_of(new, words, defined) as new_api:
-                    before, after = ReleaseApi(older[0], old, old_api), ReleaseApi(newer[0], new, new_api)
-                    for mention, name in about:
-                        remarks += _on(mention, name, before, after, advice(raised))
-        remarks = remarks or list(_new_message(raised, package, old, new, newer[0]))
+    old, new = (ApiSource.of(place, package) for _, place in (older, newer))
+    if not old.files or not new.files:
+        return ()
+    about = [(mention, name) for mention in mentioned for name in _names_of(mention, old, new)]
+    remarks: list[Evidence] = []
+    if about:
+        words = {part for mention, _ in about for part in _words_of(mention)}
+        with api_of(old, words) as old_api:
+            defined = {place_of(known)[0] for _, name in about if (known := look_up(old_api, name)) is not None}
+            with api_of(new, words, defined) as new_api:
+                before, after = ReleaseApi(older[0], old, old_api), ReleaseApi(newer[0], new, new_api)
+                for mention, name in about:
+                    remarks += _on(mention, name, before, after, advice(raised))
+    remarks = remarks or list(_new_message(raised, package, old, new, newer[0]))
     unique = {(remark.kind, remark.name): remark for remark in reversed(remarks)}
     return tuple(reversed(unique.values()))[:_MOST]
 
