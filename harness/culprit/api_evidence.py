@@ -26,8 +26,10 @@ from harness.culprit.mentions import (
     says_where_to,
 )
 from harness.culprit.release_api import ApiSource, ReleaseApi, api_of, look_up, named, place_of
+from harness.culprit.syntax import called
 from harness.model.culprit import Evidence
 from harness.model.text import one_line
+from harness.repository.declared import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -332,7 +334,7 @@ def says_gone(name: str, source: ApiSource) -> str:
     """The text for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
     last = name.rpartition(".")[2]
     for _, text in sorted(source.containing(last).items()):
-        for node in ast.walk(_parsed(text)):
+        for node in nodes_in(text):
             if not isinstance(node, ast.Dict):
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
@@ -348,8 +350,8 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         docstring = known.docstring.value if known is not None and known.docstring else ""
     except Exception:  # noqa: BLE001 - griffe: an alias whose target is missing
         return ""
-    for node in ast.walk(_parsed(source)):
-        if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
+    for node in nodes_in(source):
+        if isinstance(node, ast.Call) and called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _NOTICE.search(text):
                 return ended_once(one_line(text, _LONGEST_ADVICE))
@@ -358,16 +360,5 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
     return ended_once(one_line(note, _LONGEST_ADVICE))
 
 
-def _parsed(source: str | bytes) -> ast.AST:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
-
-
 def _text(node: ast.AST | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def _called(node: ast.Call) -> str:
-    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
