@@ -4,7 +4,8 @@ There is no standard place for what tests need, so all places are read together:
 tox, requirements files for tests, `tests_require`. Of extras, groups and files for development and other requirements
 files only what the tests import is taken; everything, where nothing is declared for tests. A conda environment file is
 read where there is no requirements file. Tools that the project does not use are left out, because they could only
-conflict with others; the place that names the program of the command is taken whole. The versions of exact pins are ignored, because they would hide what upgrades change.
+conflict with others; the place that names the program of the command is taken whole. The versions of exact pins are
+ignored, because they would hide what upgrades change.
 """
 
 from __future__ import annotations
