@@ -317,7 +317,7 @@ def showcase(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def picture(session: nox.Session) -> None:
-    """Draw the session that README.md shows as docs/_static/session.svg; `-- --run` runs its command before."""
+    """Print the session of README.md from its record docs/session.json, and draw it; `-- --run` makes a new record."""
     session.install("-e", ".")
     session.run("python", str(HERE / "docs" / "picture.py"), *session.posargs)
 

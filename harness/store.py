@@ -6,13 +6,11 @@ answer when the same question is asked again.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import gzip
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +25,7 @@ from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.model.text import picked
 from harness.records import as_record, read_record
 from harness.redact import everywhere, hide_secrets, known_secrets
-from harness.run.launch import read_log
+from harness.run.launch import is_whole, read_log
 
 SCHEMA = 1
 OWN_FOLDER = ".harness"  # in a user's project; it ignores itself, as .pytest_cache does
@@ -147,12 +145,7 @@ class Store:
 
     def has_log(self, observation: Observation) -> bool:
         """Whether the whole stored output of a run can be read."""
-        try:
-            with gzip.open(self.root / observation.log) as file:
-                collections.deque(file, maxlen=0)
-        except (OSError, EOFError, zlib.error):
-            return False
-        return True
+        return is_whole(self.root / observation.log)
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file in this folder, atomically and without secrets. Raises `NoSpace`.

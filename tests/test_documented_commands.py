@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 import sys
 import time
 
 import pytest
+from click.testing import CliRunner
+from fake_gh import write_fake_gh
 from support import ROOT
+
+from harness.cli import cli
 
 SPEC = importlib.util.spec_from_file_location("documented_commands", ROOT / "tests/e2e/documented_commands.py")
 documented = importlib.util.module_from_spec(SPEC)
@@ -89,3 +95,26 @@ def test_a_page_has_a_home_a_terminal_and_programs_that_run_until_it_ends(tmp_pa
     assert [one.result for one in ran] == ["ran", "ran", "ran", "failed", "ran"], ran
     assert "EOFError" in ran[3].shown  # Ctrl-D was typed
     assert time.monotonic() - before < 50
+
+
+def test_the_example_of_a_draft_is_what_the_command_prints(tmp_path, monkeypatch) -> None:
+    from documented_surroundings import ISSUE
+
+    monkeypatch.chdir(tmp_path)
+    folder = write_fake_gh(tmp_path / "bin")
+    (folder / "view.json").write_text(json.dumps(ISSUE), encoding="utf-8")
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    page = (ROOT / "docs/guides/from-an-issue.md").read_text(encoding="utf-8")
+    [(command, printed)] = re.findall(r"```text\n> harness (.*?)\n\.\.\.\n(.*?)```", page, re.DOTALL)
+    assert CliRunner().invoke(cli, command.split()).output.endswith(f"\n{printed}")
+
+
+def test_no_other_page_shows_what_a_command_prints() -> None:
+    """The session of the README has a record of its own: tests/test_readme.py."""
+    shown = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
+        for kind, block in re.findall(r"^```(console|text)\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
+        if kind == "text" or any(not re.match(r"\w*\$ ", line) for line in block.splitlines())
+    }
+    assert shown == {"README.md", "docs/guides/from-an-issue.md"}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.question.question import Question
 
 
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _NO_FILE = re.compile(r"No such file or directory: '([^']+)'")
 _WITH_PYTHON = re.compile(r"--python [\d.]+")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
@@ -45,7 +45,7 @@ def advice_for(answer: Answer, question: Question, newest: str) -> str:
             return f"To look at pre-releases too: {base} --find-fix --bad {answer.steps[-1].release} --pre"
         case Status.NOT_A_REGRESSION | Status.INCONCLUSIVE:
             failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
-            matches = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
+            matches = (NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
             missing = advice_on_missing(match[1] for match in matches if match is not None)
             missing = missing or _advice_on_files(answer, question.repro)
             if not missing and answer.status is Status.NOT_A_REGRESSION and question.good is not None:
@@ -142,7 +142,7 @@ def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterat
     for raised in raised_in(run) if tests is None else [exception for exception in of_tests if exception is not None]:
         for exception in raised.chain():
             is_import = exception.name == "ModuleNotFoundError" or "ModuleNotFoundError" in exception.message
-            named = _NO_MODULE.search(exception.message) if is_import else None
+            named = NO_MODULE.search(exception.message) if is_import else None
             if named is not None and "." not in named[1]:
                 yield named[1]
 

@@ -244,9 +244,7 @@ def _retried(again: Callable[[], Answer], answer: Answer, how: str, *, advice: s
 
 def command_of(session: Session, request: Request, ends: Ends | None = None) -> ChosenCommand:
     """Return what runs: a repro, or a command in a fresh copy of its project. Raises `UserMistake` and `BadRepro`."""
-    projects = Projects(
-        session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
-    )
+    projects = Projects.of(session)
     project = request.project
     if ends is not None and ends.good is not None and ends.good.moment is not None:
         project = evolve(project, good_day=ends.good.moment.isoformat())

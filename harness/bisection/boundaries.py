@@ -165,7 +165,8 @@ def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
     """Say where the verdict changes before the levels below, which take longest, begin."""
     line, boundary = searched.line, searched.search.result.boundary
     if boundary:
-        older, newer = (f"{line.subject} {line.names[position]}" for position in boundary)
+        subject = line.unit if line.unit == "Python" else line.subject
+        older, newer = (f"{subject} {line.names[position]}" for position in boundary)
         first, last = ("fixed in", "last bad") if line.find_fix else ("first bad", "last good")
         level = Level.COMMIT if line.unit == "commit" else Level.RELEASE
         reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))

@@ -6,12 +6,12 @@ the tests may have failed with another message before they failed with the curre
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
+from harness.culprit.mentions import SENTENCE_END
 from harness.culprit.ranking import named_in
 from harness.model import (
     Judgement,
@@ -32,7 +32,6 @@ from harness.store import Store
 
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _NEITHER = frozenset({TestOutcome.SKIPPED, TestOutcome.XFAILED})
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
 _LINE = 200  # characters of an exception in a sentence
 _FAILED = RaisedException("Failed", "")
@@ -394,7 +393,7 @@ def _foreign_frame(raised: RaisedException) -> str:
 def _text_of(raised: RaisedException) -> str:
     """Return the first sentence of a message, normalised; for a missing fixture without the test that requests it."""
     line = next((line for line in raised.message.splitlines() if line.strip()), "")
-    sentence = normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
+    sentence = normalized_message(SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
     return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
 
 

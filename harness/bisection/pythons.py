@@ -6,13 +6,13 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
+from harness.bisection.advice import NO_MODULE
 from harness.bisection.answer import Answer
 from harness.bisection.boundaries import LineQuestion, answer_line
 from harness.culprit.descent import find_culprit
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from harness.question.request import Request
 
 SUBJECT = "python"
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
 
 
@@ -158,7 +157,7 @@ def _pythons(
 def _removed(raised: RaisedException | None, older: _Python, newer: _Python) -> tuple[str, ...]:
     """Return a sentence for each module that a failure misses and only the older Python's standard library has."""
     messages = [exception.message for exception in raised.chain()] if raised is not None else []
-    names = [name for message in messages for name in _NO_MODULE.findall(message)]
+    names = [name for message in messages for name in NO_MODULE.findall(message)]
     return tuple(
         f"the module `{name}` was removed" for name in names if older.has_module(name) and not newer.has_module(name)
     )

@@ -22,6 +22,7 @@ from harness.bisection.failures import (
     titled,
 )
 from harness.bisection.observing import Observer, only_tests
+from harness.culprit.ranking import named_in
 from harness.errors import UserMistake
 from harness.model import Observation, Repro, Verdict, name_of
 from harness.model.signature import last_exception
@@ -309,14 +310,16 @@ class WayBack:
     def one_package_back(self) -> tuple[Snapshot, Observation] | None:
         """Return a snapshot with an older release of one package beside the newest of all others, as `good_end` does.
 
-        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
-        tried.
+        So if older packages fail with another error, or none can be installed, as when they have no wheels. Only
+        packages that the failure names are tried.
         """
-        if self.bad.as_of is None or (self.alike and not self.unjudged):
+        if self.bad.as_of is None or (self.alike and not self.unjudged and not self.steps.lacks_wheels):
             return None
         unjudged = self.unjudged
         installed = tuple(pin.name for pin in self.bad.lock.pins)
-        for name in packages_named(self.failing[0], installed)[:_SUSPECTS]:
+        failed = self.failing[0]
+        named = packages_named(failed, installed) or named_in((), installed, self.observer.prober.store.log(failed))
+        for name in named[:_SUSPECTS]:
             if (end := self._step_back(StepsBack(self.snapshots, self.bad, name), self._repro)) is not None:
                 self.unjudged = ""
                 return end

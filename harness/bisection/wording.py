@@ -333,7 +333,8 @@ def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
     if boundary.message:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
-        notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
+        message = one_line(boundary.message.removeprefix(FAILED_DIFFERENTLY), 120)
+        notes.append(f"there with another message{some}: {message}")
     return f"{text} ({'; '.join(notes)})".replace(" releases) (", " releases; ") if notes else text
 
 

@@ -81,9 +81,7 @@ def probe(
         settings = _where_it_ran(again, settings, reporter)
     needs = None if again else required_python(repro, run, None)
     session = local_session(settings, reporter, requires_python=needs)
-    projects = Projects(
-        session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
-    )
+    projects = Projects.of(session)
     if again:
         beside = read_with_option(settings.with_, projects)
         _tell(reporter, beside.notes)

@@ -197,8 +197,7 @@ def _copy_of(session: Session, digest: str) -> Project:
         raise UserMistake(
             "the copy of the project is gone", hint="run it in the project's folder, which is copied again"
         )
-    builder = session.local.builder
-    project = Projects(session.workspace, builder.uv, session.interpreter, session.index, session.reporter).read(root)
+    project = Projects.of(session).read(root)
     if project.digest != digest:
         click.echo("  the project has changed since; this is how it is now", err=True)
     return project

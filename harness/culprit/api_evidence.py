@@ -25,9 +25,11 @@ from harness.culprit.mentions import (
     says_what_instead,
     says_where_to,
 )
-from harness.culprit.release_api import ApiSource, ReleaseApi, api_of, look_up, named, place_of, source_of
+from harness.culprit.release_api import ApiSource, ReleaseApi, api_of, look_up, named, place_of
+from harness.culprit.syntax import called
 from harness.model.culprit import Evidence
 from harness.model.text import one_line
+from harness.repository.declared import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,20 +53,20 @@ def api_evidence(
     can't be read.
     """
     mentioned = mentions(raised)
-    with source_of(older[1], package) as old, source_of(newer[1], package) as new:
-        if not old.files or not new.files:
-            return ()
-        about = [(mention, name) for mention in mentioned for name in _names_of(mention, old, new)]
-        remarks: list[Evidence] = []
-        if about:
-            words = {part for mention, _ in about for part in _words_of(mention)}
-            with api_of(old, words) as old_api:
-                defined = {place_of(known)[0] for _, name in about if (known := look_up(old_api, name)) is not None}
-                with api_of(new, words, defined) as new_api:
-                    before, after = ReleaseApi(older[0], old, old_api), ReleaseApi(newer[0], new, new_api)
-                    for mention, name in about:
-                        remarks += _on(mention, name, before, after, advice(raised))
-        remarks = remarks or list(_new_message(raised, package, old, new, newer[0]))
+    old, new = (ApiSource.of(place, package) for _, place in (older, newer))
+    if not old.files or not new.files:
+        return ()
+    about = [(mention, name) for mention in mentioned for name in _names_of(mention, old, new)]
+    remarks: list[Evidence] = []
+    if about:
+        words = {part for mention, _ in about for part in _words_of(mention)}
+        with api_of(old, words) as old_api:
+            defined = {place_of(known)[0] for _, name in about if (known := look_up(old_api, name)) is not None}
+            with api_of(new, words, defined) as new_api:
+                before, after = ReleaseApi(older[0], old, old_api), ReleaseApi(newer[0], new, new_api)
+                for mention, name in about:
+                    remarks += _on(mention, name, before, after, advice(raised))
+    remarks = remarks or list(_new_message(raised, package, old, new, newer[0]))
     unique = {(remark.kind, remark.name): remark for remark in reversed(remarks)}
     return tuple(reversed(unique.values()))[:_MOST]
 
@@ -332,7 +334,7 @@ def says_gone(name: str, source: ApiSource) -> str:
     """The text for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
     last = name.rpartition(".")[2]
     for _, text in sorted(source.containing(last).items()):
-        for node in ast.walk(_parsed(text)):
+        for node in nodes_in(text):
             if not isinstance(node, ast.Dict):
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
@@ -348,8 +350,8 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         docstring = known.docstring.value if known is not None and known.docstring else ""
     except Exception:  # noqa: BLE001 - griffe: an alias whose target is missing
         return ""
-    for node in ast.walk(_parsed(source)):
-        if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
+    for node in nodes_in(source):
+        if isinstance(node, ast.Call) and called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _NOTICE.search(text):
                 return ended_once(one_line(text, _LONGEST_ADVICE))
@@ -358,16 +360,5 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
     return ended_once(one_line(note, _LONGEST_ADVICE))
 
 
-def _parsed(source: str | bytes) -> ast.AST:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
-
-
 def _text(node: ast.AST | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def _called(node: ast.Call) -> str:
-    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.culprit.regions import lines_of
-from harness.culprit.syntax import parsed
+from harness.culprit.syntax import Function, parsed
 from harness.environment.workspace import module_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _LONGEST = 60  # characters of a default
 _LONGEST_LINE = 120
 _MOST = 3
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Definition = Function | ast.ClassDef
 
 
 def causes_of(edits: Edits, units: Collection[Unit], message: str = "") -> tuple[str, ...]:
@@ -65,7 +64,7 @@ def causes(difference: FileDifference, number: int) -> tuple[str, ...]:
         return tuple(sentences)
     for name, was in older.items():
         now = newer.get(name)
-        if isinstance(was, _Function) and isinstance(now, _Function):
+        if isinstance(was, Function) and isinstance(now, Function):
             sentences += _parameters(name, _arguments(was, (a, b)), _arguments(now, (c, d)))
     where = difference.function_of(number) or module
     sentences = sentences or list(_values(old, new, (a, b), (c, d), where))
@@ -102,7 +101,7 @@ def _is_on(node: ast.expr | ast.arg, lines: tuple[int, int]) -> bool:
     return node.lineno <= lines[1] and lines[0] < (node.end_lineno or node.lineno)
 
 
-def _arguments(node: _Function, lines: tuple[int, int]) -> dict[str, tuple[str, bool]]:
+def _arguments(node: Function, lines: tuple[int, int]) -> dict[str, tuple[str, bool]]:
     """The parameters of a function: the default as source ("" without one), and whether it is on the lines."""
     arguments = node.args
     plain = [*arguments.posonlyargs, *arguments.args]

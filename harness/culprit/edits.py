@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Unit = str
 UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @frozen(slots=False)
@@ -109,7 +109,7 @@ class Edits:
     def words(self, unit: Unit) -> frozenset[str]:
         """The identifiers and keywords in the lines of a region, of both sides."""
         before, after = self.lines(unit)
-        return frozenset(_WORD.findall("".join((*before, *after))))
+        return frozenset(WORD.findall("".join((*before, *after))))
 
     def defining(self, names: Collection[str]) -> frozenset[Unit]:
         """The regions that define one of these names on one side only."""

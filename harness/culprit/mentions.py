@@ -20,7 +20,7 @@ _ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|
 _WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\buse\b|\binstead\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:^|[,;.:] )(?:please )?(use [^,;]{1,120}? instead)\b", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\])}]")
 
 
@@ -140,7 +140,7 @@ def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:
 def advice(raised: RaisedException | None) -> str:
     """The advice in the message of an exception or of one of its causes, up to two sentences; "" if there is none."""
     for exception in raised.chain() if raised is not None else ():
-        sentences = _SENTENCE_END.split(" ".join(exception.message[:2000].split()))
+        sentences = SENTENCE_END.split(" ".join(exception.message[:2000].split()))
         chosen = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
         chosen += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
         if chosen and mentions(exception):

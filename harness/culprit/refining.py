@@ -21,6 +21,7 @@ from harness.culprit.proofs import Trials
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.subsets import Candidate, Choices, Fewest
+from harness.culprit.syntax import Function, parsed
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 from harness.probing import Probe
@@ -195,14 +196,11 @@ def _definitions(source: str) -> dict[str, tuple[int, int, str]]:
 
     Empty if the text is not valid Python. Of functions with the same name, only one is included.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
+    tree = parsed(source)
     lines = lines_of(source)
     functions: dict[str, tuple[int, int, str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, Function):
             first, last = node.lineno - 1, node.end_lineno or node.lineno
             functions.setdefault(node.name, (first, last, textwrap.dedent("".join(lines[first:last]))))
     return functions

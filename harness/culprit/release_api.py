@@ -1,4 +1,4 @@
-"""Reads the API of a release from its sources, in a folder or a wheel.
+"""Reads the API of a release from its installed sources.
 
 Griffe (https://mkdocstrings.github.io/griffe/) reads them; nothing is imported or run.
 """
@@ -8,16 +8,15 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model import normalized_name
+from harness.culprit.sides import PackageFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
 
     import griffe
 
@@ -31,10 +30,29 @@ _LARGEST = 4 * 1024 * 1024
 
 @frozen
 class ApiSource:
-    """The sources of one release: paths relative to site-packages, and a function to read them. Tests are left out."""
+    """The sources of one release, without tests: paths relative to site-packages."""
 
     files: tuple[str, ...]
-    read: Callable[[str], bytes]
+    installed: PackageFiles
+
+    @classmethod
+    def of(cls, packages: Path, package: str) -> ApiSource:
+        """Return the sources of a distribution (normalised name) in a folder of installed packages, up to a total size.
+
+        Very large files are left out; there are none if the distribution is not there. Raises `OSError`.
+        """
+        installed = PackageFiles.at(packages, [package])
+        names, total = [], 0
+        for name in sorted(path for path in installed.digests if path.endswith(_SOURCE) and not _TESTS.search(path)):
+            size = installed.size(name)
+            total += size
+            if size <= _LARGEST and total <= _MOST_BYTES:
+                names.append(name)
+        return cls(tuple(names), installed)
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file. Raises `OSError`."""
+        return self.installed.read(path) or b""
 
     @property
     def tops(self) -> tuple[str, ...]:
@@ -61,22 +79,6 @@ class ReleaseApi:
     version: str
     source: ApiSource
     api: dict[str, griffe.Module]
-
-
-@contextlib.contextmanager
-def source_of(where: Path, package: str) -> Iterator[ApiSource]:
-    """Open the sources of a distribution: in a folder of installed packages, or in the wheel at a path.
-
-    Yields a source without files if the distribution is not there. Raises `OSError` if the location can't be read.
-    """
-    if where.is_file():
-        with zipfile.ZipFile(where) as wheel:
-            sizes = {member.filename: member.file_size for member in wheel.infolist()}
-            yield ApiSource(_to_read(sizes), _reading(wheel.read))
-        return
-    names = _recorded(where, package)
-    sizes = {name: path.stat().st_size for name in names if (path := where / name).is_file() and _is_source(name)}
-    yield ApiSource(_to_read(sizes), _reading(lambda name: (where / name).read_bytes()))
 
 
 @contextlib.contextmanager
@@ -172,41 +174,3 @@ def named(api: dict[str, griffe.Module], name: str, kind: str) -> Iterator[griff
                 yield member  # type: ignore[misc]
             if member.is_module or member.is_class:
                 waiting.append(member)  # type: ignore[arg-type]
-
-
-def _recorded(folder: Path, package: str) -> list[str]:
-    """The files of a distribution: from its RECORD, else the Python files in the folder with its name."""
-    wanted = normalized_name(package)
-    for info in folder.glob("*.dist-info"):
-        if normalized_name(info.name.removesuffix(".dist-info").rpartition("-")[0]) == wanted:
-            with contextlib.suppress(OSError):
-                lines = (info / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
-                return [line[1:].split('"')[0] if line.startswith('"') else line.split(",")[0] for line in lines]
-    top = folder / wanted.replace("-", "_")
-    return [path.relative_to(folder).as_posix() for path in top.rglob("*.py*")]
-
-
-def _is_source(name: str) -> bool:
-    return name.endswith(_SOURCE) and not name.startswith(("..", "/")) and not _TESTS.search(name)
-
-
-def _to_read(sizes: dict[str, int]) -> tuple[str, ...]:
-    """The sources to read, up to a total size; very large ones are left out. `sizes` maps all files to bytes."""
-    names, total = [], 0
-    for name, size in sorted(sizes.items()):
-        total += size
-        if _is_source(name) and size <= _LARGEST and total <= _MOST_BYTES:
-            names.append(name)
-    return tuple(names)
-
-
-def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:
-    """Wrap `read` so that it returns b"" for a file that can't be read."""
-
-    def reading(name: str) -> bytes:
-        try:
-            return read(name)
-        except (OSError, KeyError, zipfile.BadZipFile):
-            return b""
-
-    return reading

@@ -62,7 +62,11 @@ class PackageFiles:
         """
         if environment.folder is None:
             raise ValueError("files can only be exchanged in environments that the harness built")
-        packages = site_packages(environment.folder)
+        return cls.at(site_packages(environment.folder), distributions)
+
+    @classmethod
+    def at(cls, packages: Path, distributions: Iterable[str]) -> PackageFiles:
+        """Read the files of these distributions (normalised names) in a folder of installed packages."""
         wanted = set(distributions)
         digests: dict[str, str] = {}
         owners: dict[str, str] = {}

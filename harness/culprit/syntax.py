@@ -123,8 +123,6 @@ def outline_of(source: str) -> Outline:
     tree = parsed(source)
     if tree is None:
         return Outline()
-    reader = _Reader()
-    reader.read(tree)
     walk = _Walk()
     walk.read(tree)
     empty = (
@@ -133,10 +131,10 @@ def outline_of(source: str) -> Outline:
         if not (stripped := line.strip()) or stripped.startswith("#")
     )
     return Outline(
-        definitions=tuple(reader.definitions),
-        imports=tuple(reader.imports),
-        decorators=tuple(reader.decorators),
-        quiet=frozenset(reader.docstrings.union(empty)),
+        definitions=tuple(walk.definitions),
+        imports=tuple(walk.imports),
+        decorators=tuple(walk.decorators),
+        quiet=frozenset(walk.docstrings.union(empty)),
         bound=tuple(bound_names(tree.body)),
         statements=tuple(sorted(walk.statements, key=lambda span: (span[0], -span[1]))),
         assignments=tuple(walk.assignments),
@@ -146,85 +144,37 @@ def outline_of(source: str) -> Outline:
 
 @define
 class _Walk:
-    """Reads all nodes of a tree once: the lines of statements, and what the code uses."""
+    """Reads all nodes of a tree once: the parts of an outline, and what the code uses."""
 
+    definitions: list[Definition] = field(factory=list)
+    imports: list[Import] = field(factory=list)
+    decorators: list[tuple[int, int, str]] = field(factory=list)
+    docstrings: set[int] = field(factory=set)
     statements: set[Span] = field(factory=set)
     assignments: list[tuple[int, int, str]] = field(factory=list)
     uses: Uses = field(factory=Uses)
 
     def read(self, tree: ast.Module) -> None:
         """Read a module."""
-        left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
+        # With the functions around each node, and its definition, None where definitions are left out.
+        module = Definition(0, 0, "", is_function=False, is_in_function=False)
+        left: list[tuple[ast.AST, tuple[ast.AST, ...], Definition | None]] = [(tree, (), module)]
         while left:
-            node, functions = left.pop()
+            node, functions, own = left.pop()
             if isinstance(node, ast.stmt):
                 self.statements.add(span_of(node))
             if isinstance(node, ast.Assign | ast.AnnAssign) and not functions:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 self.assignments.append((*span_of(node), ast.unparse(target)))
+            for name in _BODIES if not isinstance(node, ast.expr) else ():
+                inner = getattr(node, name, None)
+                if isinstance(inner, list) and inner and _is_text(inner[0]):
+                    first, last = span_of(inner[0])
+                    self.docstrings.update(range(first, last + 1))
             self._note(node, functions)
             inside = (*functions, node) if isinstance(node, Function) else functions
-            left += [(child, inside) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
-
-    def _note(self, node: ast.AST, functions: tuple[ast.AST, ...]) -> None:
-        uses = self.uses
-        if isinstance(node, ast.Call):
-            passed = tuple((keyword.arg, span_of(keyword.value)) for keyword in node.keywords if keyword.arg)
-            uses.calls.append(Call(_called(node), span_of(node), passed))
-        elif isinstance(node, ast.FunctionDef):
-            uses.accepted.append(_signature(node.name, node))
-        elif isinstance(node, ast.ClassDef):
-            made = (method for method in node.body if isinstance(method, ast.FunctionDef) and method.name == "__init__")
-            uses.accepted += [_signature(node.name, method) for method in made]
-        elif isinstance(node, ast.Return) and node.value is not None:
-            size = len(node.value.elts) if isinstance(node.value, ast.Tuple) else 1
-            owners = [function.name for function in functions if isinstance(function, ast.FunctionDef)]
-            uses.returned += [(name, size, span_of(node)) for name in owners]
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            parts = [target for target in node.targets if isinstance(target, ast.Tuple | ast.List)]
-            uses.unpacked += [(_called(node.value), len(target.elts), span_of(node)) for target in parts]
-
-
-def span_of(node: ast.stmt | ast.expr | ast.arg) -> Span:
-    """The first and the last line of a node, counted from 1."""
-    return node.lineno, node.end_lineno or node.lineno
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
-def _signature(name: str, node: ast.FunctionDef) -> Signature:
-    parameters = (*node.args.args, *node.args.kwonlyargs)
-    return Signature(
-        name, tuple((parameter.arg, span_of(parameter)) for parameter in parameters), node.args.kwarg is not None
-    )
-
-
-@define
-class _Reader:
-    """Collects the parts of an outline."""
-
-    definitions: list[Definition] = field(factory=list)
-    imports: list[Import] = field(factory=list)
-    decorators: list[tuple[int, int, str]] = field(factory=list)
-    docstrings: set[int] = field(factory=set)
-
-    def read(self, tree: ast.Module) -> None:
-        """Read the statements of a module, at any depth."""
-        # With the definition around each node, None where definitions are left out.
-        left: list[tuple[ast.AST, Definition | None]] = [
-            (tree, Definition(0, 0, "", is_function=False, is_in_function=False))
-        ]
-        while left:
-            node, around = left.pop()
-            for name in _BODIES:
-                inner = getattr(node, name, None)
-                if not isinstance(inner, list):
-                    continue
-                if inner and _is_text(inner[0]):
-                    self.docstrings.update(range(inner[0].lineno, (inner[0].end_lineno or inner[0].lineno) + 1))
-                left += [(child, self._noted(child, around)) for child in inner]
+            children = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context))
+            left += [(child, inside, self._noted(child, own)) for child in children]
 
     def _noted(self, node: ast.AST, around: Definition | None) -> Definition | None:
         """Note a statement; returns the definition that it is."""
@@ -239,13 +189,48 @@ class _Reader:
             return None
         definition = Definition(
             first=min([node.lineno, *starts]),
-            last=node.end_lineno or node.lineno,
+            last=span_of(node)[1],
             qualname=f"{around.qualname}.{node.name}" if around.qualname else node.name,
             is_function=not isinstance(node, ast.ClassDef),
             is_in_function=around.is_function or around.is_in_function,
         )
         self.definitions.append(definition)
         return definition
+
+    def _note(self, node: ast.AST, functions: tuple[ast.AST, ...]) -> None:
+        uses = self.uses
+        if isinstance(node, ast.Call):
+            passed = tuple((keyword.arg, span_of(keyword.value)) for keyword in node.keywords if keyword.arg)
+            uses.calls.append(Call(called(node), span_of(node), passed))
+        elif isinstance(node, ast.FunctionDef):
+            uses.accepted.append(_signature(node.name, node))
+        elif isinstance(node, ast.ClassDef):
+            made = (method for method in node.body if isinstance(method, ast.FunctionDef) and method.name == "__init__")
+            uses.accepted += [_signature(node.name, method) for method in made]
+        elif isinstance(node, ast.Return) and node.value is not None:
+            size = len(node.value.elts) if isinstance(node.value, ast.Tuple) else 1
+            owners = [function.name for function in functions if isinstance(function, ast.FunctionDef)]
+            uses.returned += [(name, size, span_of(node)) for name in owners]
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            parts = [target for target in node.targets if isinstance(target, ast.Tuple | ast.List)]
+            uses.unpacked += [(called(node.value), len(target.elts), span_of(node)) for target in parts]
+
+
+def span_of(node: ast.stmt | ast.expr | ast.arg) -> Span:
+    """The first and the last line of a node, counted from 1."""
+    return node.lineno, node.end_lineno or node.lineno
+
+
+def called(node: ast.Call) -> str:
+    """The last part of the name that is called; "" for another expression."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _signature(name: str, node: ast.FunctionDef) -> Signature:
+    parameters = (*node.args.args, *node.args.kwonlyargs)
+    return Signature(
+        name, tuple((parameter.arg, span_of(parameter)) for parameter in parameters), node.args.kwarg is not None
+    )
 
 
 def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
@@ -260,7 +245,7 @@ def _import_of(node: ast.Import | ast.ImportFrom) -> Import:
     else:
         module = node.names[0].name
         names = tuple((alias.asname or alias.name.partition(".")[0], alias.name, alias.lineno) for alias in node.names)
-    return Import(node.lineno, node.end_lineno or node.lineno, module, names)
+    return Import(*span_of(node), module, names)
 
 
 _OWN = re.compile(r"\b(?:self|cls)\.([A-Za-z_]\w*)")

@@ -17,14 +17,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
+from harness.culprit.edits import UNCHANGED, WORD, Edits, Ranges, Unit, ranges_of
 from harness.culprit.mentions import Place
 from harness.culprit.regions import defines
 from harness.culprit.syntax import Uses, names_in, outline_of
 from harness.environment.workspace import module_of
 from harness.model import Mixture, StackFrame
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _MOST_PROVIDERS = 4
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
@@ -323,7 +322,7 @@ def _by_builtins(edits: Edits) -> Iterator[tuple[Unit, Unit]]:
                     binders.setdefault(name, set()).add(ranges.at(line))
         changed = {name: units for name, units in binders.items() if UNCHANGED not in units}
         for unit in (f"{path}#{number}" for number in range(len(difference.blocks)) if changed):
-            used = frozenset(_WORD.findall("".join(edits.lines(unit)[1])))
+            used = frozenset(WORD.findall("".join(edits.lines(unit)[1])))
             yield from ((binder, unit) for name in used & changed.keys() for binder in changed[name])
 
 

@@ -203,9 +203,8 @@ class _Question(Resolver):
 
     def _upload(self, hold: str) -> datetime | None:
         """Upload time of the release that a hold names with ==, None if it names none."""
-        requirement = Requirement(hold)
-        named = [specifier.version for specifier in requirement.specifier if specifier.operator in ("==", "===")]
-        release = self.index.known_release(requirement.name, named[0]) if named else None
+        named = exact_version(hold)
+        release = self.index.known_release(*named) if named else None
         return release.uploaded if release is not None else None
 
     def _drift(self, combination: Combination, attempt: Attempt, lock: Lock, why: str) -> tuple[str, ...]:

@@ -383,6 +383,11 @@ def expanded(
     )
 
 
+def text_of(value: Value) -> str:
+    """A value as it is written in a matrix file or in a cell's name."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def _part(axis: str, value: Value) -> str:
     """Return the part of a cell's name for a value. It does not depend on other cells, so new values rename none."""
     if axis.startswith(PACKAGES):
@@ -390,7 +395,7 @@ def _part(axis: str, value: Value) -> str:
     if axis.startswith(MADE):
         return f"made-{axis.removeprefix(MADE)}-{value}"
     if axis.startswith(PARAMETERS):
-        return f"{axis.removeprefix(PARAMETERS)}={value if isinstance(value, str) else json.dumps(value)}"
+        return f"{axis.removeprefix(PARAMETERS)}={text_of(value)}"
     if axis == "as-of":
         return "" if value == "none" else f"as-of-{value}"
     return f"py{value}" if axis == "python" else str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from datetime import date
@@ -22,6 +21,7 @@ from harness.matrix.cells import (
     project_of,
     selection,
     selections,
+    text_of,
 )
 from harness.model import Device, parsed_version
 from harness.model.lock import AsOf
@@ -215,7 +215,7 @@ def _wanted(cells: Sequence[Cell], text: str) -> tuple[str, tuple[str, ...]]:
     texts = (values,) if any(_has(cell, axis, values) for cell in cells) else tuple(values.split(","))
     for value in texts:
         if not any(_has(cell, axis, value) for cell in cells):
-            present = dict.fromkeys(_text(cell.choice[axis]) for cell in cells if axis in cell.choice)
+            present = dict.fromkeys(text_of(cell.choice[axis]) for cell in cells if axis in cell.choice)
             raise UserMistake(
                 f"--only {text!r}: no cell has {axis} {value!r}", hint=f"values: {listed(present, _VALUES)}"
             )
@@ -232,8 +232,4 @@ def _has(cell: Cell, axis: str, text: str) -> bool:
     value = cell.choice[axis]
     if project_of(axis) and (version := parsed_version(text)) is not None:
         return version == parsed_version(str(value))
-    return _text(value) == text
-
-
-def _text(value: Value) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return text_of(value) == text

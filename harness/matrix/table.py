@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of
+from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of, text_of
 from harness.model import Verdict, parsed_version
 from harness.model.text import listed, one_line, without_folders
 
@@ -55,8 +55,8 @@ def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 def _label(axis: str, value: Value) -> str:
     if axis.startswith(PARAMETERS):
-        return f"{axis_name(axis)}={_text(value)}"
-    return f"{axis_name(axis)} {_text(value)}" if axis != "repro" else _text(value)
+        return f"{axis_name(axis)}={text_of(value)}"
+    return f"{axis_name(axis)} {text_of(value)}" if axis != "repro" else text_of(value)
 
 
 def _varying(cells: Sequence[Cell]) -> list[str]:
@@ -65,11 +65,7 @@ def _varying(cells: Sequence[Cell]) -> list[str]:
 
 
 def _texts(cells: Sequence[Cell], axis: str) -> list[str]:
-    return [_text(cell.choice.get(axis, ABSENT)) for cell in cells]
-
-
-def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return [text_of(cell.choice.get(axis, ABSENT)) for cell in cells]
 
 
 def _ordered(axis: str, texts: Sequence[str]) -> list[str]:

@@ -22,10 +22,11 @@ from harness.model.repro import command_repro
 from harness.model.requirements import required_name, unpinned
 from harness.question.lockfiles import environment_of, read_requirement_file
 from harness.question.project import Project, Projects, find_project, last_commit
-from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option
+from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras
 from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
+from harness.question.tools_in_use import plugin_of_option, project_of_program
 from harness.repository.git import Repository
-from harness.run.commands import recognised
+from harness.run.commands import is_python, module_at, program_at, recognised
 
 if TYPE_CHECKING:
     from harness.settings import Settings
@@ -178,7 +179,8 @@ def read_command(
         repro = with_folders(_with_tool(repro, _names(beside.all_requirements)), beside.folders)
         return ChosenCommand(repro, beside.requirements, beside.notes)
     day = last_commit(root.expanduser()) or chosen.good_day
-    project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole), day)
+    wanted = RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole, program=_program(run))
+    project = projects.read(root, wanted, day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
@@ -214,6 +216,16 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
         ),
         search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
     )
+
+
+def _program(run: str) -> str:
+    """Return the project whose program or module a command runs, "" if it runs tests, a script or a file."""
+    words = command_repro(run, content_digest="").argv
+    begin = program_at(words)
+    at = module_at(words, begin) if begin < len(words) and is_python(words[begin]) else begin
+    if recognised(words) is not None or at is None or at >= len(words) or "/" in words[at]:
+        return ""
+    return project_of_program(words[at])
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:

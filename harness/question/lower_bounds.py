@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from harness.model import Lock
     from harness.question.request import End
 
-_LOWER = (">", ">=", "~=", "==", "===")
-
 
 def is_newer(text: str, day: datetime, index: Index) -> bool:
     """Whether a requirement has its first release after a day, as far as the index has upload times.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from harness.environment import Index, Interpreter, Uv, Workspace
     from harness.model.culprit import Commit
     from harness.repository.git import Repository
+    from harness.session import Session
 
 
 _PROGRAM = re.compile(r"\w[\w.+ -]*")
@@ -113,6 +114,12 @@ class Projects:
     interpreter: Interpreter
     index: Index | None = None
     reporter: Reporter = SILENT
+
+    @classmethod
+    def of(cls, session: Session) -> Projects:
+        """What reads the projects of a session."""
+        uv = session.local.builder.uv
+        return cls(session.workspace, uv, session.interpreter, session.index, session.reporter)
 
     def read(self, root: Path, wanted: RequestedExtras = RequestedExtras(), day: str = "") -> Project:
         """Copy and build a project and read the requirements that are wanted.

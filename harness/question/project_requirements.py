@@ -4,17 +4,16 @@ There is no standard place for what tests need, so all places are read together:
 tox, requirements files for tests, `tests_require`. Of extras, groups and files for development and other requirements
 files only what the tests import is taken; everything, where nothing is declared for tests. A conda environment file is
 read where there is no requirements file. Tools that the project does not use are left out, because they could only
-conflict with others. The versions of exact pins are ignored, because they would hide what upgrades change.
+conflict with others; the place that names the program of the command is taken whole. The versions of exact pins are
+ignored, because they would hide what upgrades change.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import email.parser
+import itertools
 import re
-import shlex
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,37 +26,32 @@ from harness.model import name_of, normalized_name
 from harness.model.requirements import required_name, unpinned
 from harness.model.text import listed
 from harness.question.lockfiles import read_requirement_file, requirements_of_conda
-from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
+from harness.question.tools_in_use import CALLED, MODULES, TOOLS, imported_by_tests, plugins_in_use, used_in
+from harness.repository.declared import Declared, declared_in, of_poetry, read_ini, read_toml
 
-_KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8"))
-_CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
-_WORKERS = re.compile(r"-n\d+")
-_FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
-# Packages that tests often need.
-WELL_KNOWN = {"pytest", *(name for names in _KNOWN.values() if isinstance(names, dict) for name in names.values())}
 _FOR_TESTS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
 _FOR_DEVELOPMENT = frozenset({"dev", "devel", "develop", "development"})
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?(?=\[)")
 _BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
-_WORD = re.compile(r"[\w-]+")
 _ITSELF = "this-project"  # names the project in a requirement of its extras
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
-_TOOLS = re.compile("|".join(_KNOWN["tools"]))
 
 
 @frozen
 class RequestedExtras:
     """The requested extras and groups of a project; with `find` also everything else that its tests need.
 
-    Without `for_tests` nothing is chosen for tests automatically.
+    Without `for_tests` nothing is chosen for tests automatically. `program` is the project (normalised name) that has
+    the program of the command, as far as its name tells: mypy, sphinx.
     """
 
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     find: bool = False
     for_tests: bool = True
+    program: str = ""
 
 
 OWN_REQUIREMENTS = RequestedExtras(for_tests=False)
@@ -91,7 +85,8 @@ def requirements_of(
     pyproject = read_toml(tree / "pyproject.toml")
     project = _of_metadata(tree, built) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
-    collected = _Collected(tree, project, environment, list(dict.fromkeys(_applying(project, environment))))
+    own = list(dict.fromkeys(_applying(project, environment)))
+    collected = _Collected(tree, project, environment, wanted.program, own)
     if wanted.extras or wanted.groups:
         collected.added += _requested(project, groups, wanted, environment)
     elif wanted.find:
@@ -101,7 +96,9 @@ def requirements_of(
     if wanted.find:
         collected.add_plugins()
     if collected.unused:
-        collected.notes.append(f"without tools that no test uses ({listed(dict.fromkeys(collected.unused))})")
+        collected.notes.append(
+            f"without tools that neither the command nor a test uses ({listed(dict.fromkeys(collected.unused))})"
+        )
     added = tuple(text for text in dict.fromkeys(collected.added) if text not in collected.own)
     notes = (f"requirements: {'; '.join(collected.notes)}",) if collected.notes else ()
     name = normalized_name(project.name) if project.name else ""
@@ -115,6 +112,7 @@ class _Collected:
     tree: Path
     project: Declared
     environment: Mapping[str, str]
+    program: str
     own: list[str]
     added: list[str] = field(factory=list)
     notes: list[str] = field(factory=list)
@@ -125,28 +123,37 @@ class _Collected:
         tools = {**_tool_groups(pyproject), **groups}
         files = _requirements_files(self.tree)
 
-        def places(kinds: frozenset[str], *others: _Source) -> list[_Source]:
+        def places(kinds: frozenset[str] | None, *others: _Source) -> list[_Source]:
             of_files = (_of_file(path, self.environment) for name, path in files.items() if _is_for(name, kinds))
             return [*_named(self.project.extras, tools, kinds), *others, *of_files]
 
         self.take(places(_FOR_TESTS, _of_tox(self.tree, pyproject, self.environment)))
         self.take([_Source("tests_require of the setup file", declared_in(self.tree).tests)])
         others = places(_FOR_DEVELOPMENT)
-        only = _imported(self.tree) if self.added else None
+        only = imported_by_tests(self.tree) if self.added else None
         if only is None:
             self.take(others)
         if not self.own:
             self._take_own_files(files)
         if only is not None:
             self.take([*others, *(_of_file(path, self.environment) for path in files.values())], only=only)
+        if self.program and self.program not in self._present:
+            of_program = (source for source in places(None) if self.program in map(required_name, self._new_in(source)))
+            self.take(itertools.islice(of_program, 1))
+
+    @property
+    def _present(self) -> set[str]:
+        return {required_name(text) for text in (*self.own, *self.added)}
+
+    def _new_in(self, source: _Source) -> tuple[str, ...]:
+        present = self._present
+        required = lifted(_applying(self.project, self.environment, lifted(source.lines)))
+        return tuple(text for text in required if required_name(text) not in present)
 
     def take(self, sources: Iterable[_Source], *, only: frozenset[str] | None = None) -> None:
-        """Add the requirements of some places, without tools that no test uses; `only` names those to take."""
+        """Add the requirements of some places, without unused tools; `only` names those to take."""
         for source in sources:
-            present = {required_name(text) for text in (*self.own, *self.added)}
-            required = lifted(_applying(self.project, self.environment, lifted(source.lines)))
-            required = tuple(text for text in required if required_name(text) not in present)
-            where = source.where
+            required, where = self._new_in(source), source.where
             if only is None:
                 required = self._without_tools(required)
             else:
@@ -165,23 +172,26 @@ class _Collected:
             self.notes += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.notes]
         if not own and not others:
             paths = (self.tree / f"environment{end}" for end in (".yml", ".yaml"))
-            self.take(_of_conda(path, self.environment) for path in paths if path.is_file())
+            self.take(_of_file(path, self.environment) for path in paths if path.is_file())
 
     def _without_tools(self, requirements: Iterable[str]) -> tuple[str, ...]:
         """Return the requirements without tools that the project does not use, which are noted.
 
-        A tool is used if a file imports it or a text in a test contains its name.
+        A tool is used if a file imports it or a text in a test contains its name. Beside the program of the command
+        all are: its plugins have any name.
         """
         named = {text: name_of(text) for text in requirements}
-        tools = {text: name for text, name in named.items() if _TOOLS.fullmatch(name)}
-        used = _used(self.tree) if tools else frozenset()
+        if self.program in named.values():
+            return tuple(named)
+        tools = {text: name for text, name in named.items() if TOOLS.fullmatch(name)}
+        used = used_in(self.tree) if tools else frozenset()
         unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
         self.unused += unused.values()
         return tuple(text for text in named if text not in unused)
 
     def add_plugins(self) -> None:
         """Add the well-known test tools that the project uses without declaring them."""
-        present = {required_name(text) for text in (*self.own, *self.added)} | {normalized_name(self.project.name)}
+        present = self._present | {normalized_name(self.project.name)}
         used = {tool: shown for tool, shown in plugins_in_use(self.tree).items() if tool not in present}
         self.added += used
         self.notes += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
@@ -238,8 +248,8 @@ def _applying(project: Declared, environment: Mapping[str, str], others: Iterabl
             pending += [*(line for extra in sorted(new) for line in of_extras.get(extra, ())), *every]
 
 
-def _named(extras: Iterable[str], groups: Mapping[str, Any], kinds: frozenset[str]) -> Iterator[_Source]:
-    """Yield the extras and the dependency groups that are named after one of these kinds."""
+def _named(extras: Iterable[str], groups: Mapping[str, Any], kinds: frozenset[str] | None) -> Iterator[_Source]:
+    """Yield the extras and the dependency groups that are named after one of these kinds; None: all."""
     for name in extras:
         if _is_for(name, kinds):
             yield _Source(f"extra {name} (--extra changes it)", (f"{_ITSELF}[{name}]",))
@@ -253,9 +263,9 @@ def _words_in(name: str) -> set[str]:
     return set(_BETWEEN_WORDS.split(name.lower())) - {"requirements", ""}
 
 
-def _is_for(name: str, kinds: frozenset[str]) -> bool:
+def _is_for(name: str, kinds: frozenset[str] | None) -> bool:
     words = _words_in(name)
-    return bool(words) and words <= kinds
+    return kinds is None or (bool(words) and words <= kinds)
 
 
 def _group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -345,7 +355,7 @@ def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str
 def _requirements_files(tree: Path) -> dict[str, Path]:
     """Return the requirements files of a project by name; the input of pip-compile, NAME.in, replaces NAME.txt."""
     patterns = ["*requirements*", "requirements/*"]
-    patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
+    patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT, "doc", "docs")]
     paths = [path for end in (".txt", ".in") for pattern in patterns for path in sorted(tree.glob(f"{pattern}{end}"))]
     paths = [path for path in paths if path.resolve().is_relative_to(tree.resolve())]  # a stranger may link the user's
     return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
@@ -360,7 +370,7 @@ def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
     texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree).values())}
     projects = {}
     for module in modules:
-        project = _CALLED.get(module, MODULES.get(module, module))
+        project = CALLED.get(module, MODULES.get(module, module))
         name = re.sub(r"[-_.]", "[-_.]", normalized_name(project))
         line = re.compile(rf"(?im)(?:^|[\s\"'\[,]){name}(?![\w.-])")
         where = next((path.relative_to(tree).as_posix() for path, text in texts.items() if line.search(text)), "")
@@ -371,17 +381,13 @@ def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
     try:
-        requirements = read_requirement_file(path, environment).requirements
+        if path.suffix in (".yml", ".yaml"):
+            requirements = requirements_of_conda(path, environment)
+        else:
+            requirements = read_requirement_file(path, environment).requirements
     except UserMistake:  # nobody named this file
         return _Source()
     return _Source(f"{path.name} (--with changes it)", requirements)
-
-
-def _of_conda(path: Path, environment: Mapping[str, str]) -> _Source:
-    try:
-        return _Source(f"{path.name} (--with changes it)", requirements_of_conda(path, environment))
-    except UserMistake:  # nobody named this file
-        return _Source()
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
@@ -393,98 +399,3 @@ def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
         except InvalidRequirement:
             continue
     return tuple(loose)
-
-
-def _used(tree: Path) -> frozenset[str]:
-    """Return the top-level modules that any file of the project imports, and the words in strings of its tests."""
-    tests = set(test_files(tree))
-    names: set[str] = set()
-    for path in tree.rglob("*.py"):
-        nodes = nodes_of(path)
-        names.update(_modules(nodes))
-        if path in tests:
-            texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-            names |= {word for text in texts for word in _WORD.findall(text)}
-    return frozenset(names)
-
-
-def _imported(tree: Path) -> frozenset[str]:
-    """Return the projects (normalised names) whose modules the tests import, as far as the names tell."""
-    modules = {module for path in test_files(tree) for module in _modules(nodes_of(path))}
-    return frozenset(normalized_name(MODULES.get(module, module)) for module in modules)
-
-
-def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.split(".")[0]
-
-
-def plugin_of_option(word: str) -> str:
-    """Return the well-known pytest plugin that an option is of, such as --cov=mine; "" if none is known."""
-    option = word.split("=")[0]
-    exact = _OPTIONS.get(option) or ("pytest-xdist" if _WORKERS.fullmatch(option) else "")
-    return exact or next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), "")
-
-
-def plugins_in_use(tree: Path) -> dict[str, str]:
-    """Return the well-known test tools that a project uses, each with the name that shows it."""
-    tools: dict[str, str] = {}
-    for word in _words_of_settings(tree):
-        known = plugin_of_option(word) or _SETTINGS.get(word.lower())
-        if known:
-            tools.setdefault(known, word)
-    nodes = [node for path in test_files(tree) for node in nodes_of(path)]
-    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    for node in nodes:
-        for name, project in _shown_by(node):
-            if name not in own:
-                tools.setdefault(project, name)
-    naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in text_of(path))
-    if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
-        tools.setdefault("setuptools", "pkg_resources")
-    return tools
-
-
-def _words_of_settings(tree: Path) -> Iterator[str]:
-    """Yield the names of pytest's settings, and the words of `addopts`."""
-    sections: list[dict[str, Any]] = [read_toml(tree / "pyproject.toml").get("tool", {}).get("pytest", {})]
-    sections[0] = sections[0].get("ini_options", sections[0])
-    for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
-        settings = read_ini(tree / name)
-        if settings.has_section(section):
-            sections.append(dict(settings[section]))
-    for settings_of_file in sections:
-        yield from settings_of_file
-        given = settings_of_file.get("addopts", "")
-        words = " ".join(map(str, given)) if isinstance(given, list) else str(given)
-        try:
-            yield from shlex.split(words)
-        except ValueError:
-            continue
-
-
-def test_files(tree: Path) -> Iterator[Path]:
-    """Yield the Python files of a project's tests."""
-    for path in sorted(tree.rglob("*.py")):
-        inside = path.relative_to(tree)
-        is_test = path.name.startswith("test") or path.stem.endswith(("_test", "_tests")) or path.name == "conftest.py"
-        if is_test or {"test", "tests"} & set(inside.parts[:-1]):
-            yield path
-
-
-def nodes_of(path: Path) -> list[ast.AST]:
-    """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
-    return nodes_in(text_of(path))
-
-
-def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names in one node of a test file that show a tool in use, each with its project."""
-    yield from ((name, MODULES[name]) for name in _modules([node]) if name in MODULES)
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if node.name.startswith("test") or node.decorator_list:
-            yield from ((arg.arg, _FIXTURES[arg.arg]) for arg in node.args.args if arg.arg in _FIXTURES)
-    elif isinstance(node, ast.Attribute) and node.attr in _MARKS and getattr(node.value, "attr", "") == "mark":
-        yield node.attr, _MARKS[node.attr]

@@ -21,7 +21,7 @@ from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
 from harness.model.requirements import required_name
 from harness.question.project import files_below
-from harness.question.project_requirements import WELL_KNOWN
+from harness.question.tools_in_use import WELL_KNOWN
 from harness.repository.declared import read_toml, text_to_read
 from harness.run.commands import recognised
 from harness.run.sandbox import hidden_folders

@@ -233,13 +233,11 @@ def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Re
     for folder in repro.given:
         if session.local.trees.folder(folder.digest) is None:
             raise _no_longer_given(observation, folder.variable)
-    if repro.project and not all(map(Path.is_dir, _folders_of(repro))):
-        projects = Projects(
-            session.workspace, session.local.builder.uv, session.interpreter, session.index, session.reporter
-        )
-        if (root := find_project(session.local.invoked_from)) is not None:
-            projects.read(root)  # which makes the same copy again, if nothing has changed
-    if not all(map(Path.is_dir, _folders_of(repro))):
+    is_gone = not all(map(Path.is_dir, _folders_of(repro)))
+    if is_gone and repro.project and (root := find_project(session.local.invoked_from)) is not None:
+        Projects.of(session).read(root)  # which makes the same copy again, if nothing has changed
+        is_gone = not all(map(Path.is_dir, _folders_of(repro)))
+    if is_gone:
         hint = "harness clean removes such copies; ask the question again for a new one"
         raise UserMistake(f"the copy of the files that {name} ran with is gone", hint=hint)
     if repro.argv == tuple(shlex.split(repro.name)) and not repro.project:  # it reads files of the user

@@ -197,20 +197,18 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
             return {value(key): value(item, depth) for key, item in pairs if isinstance(key, ast.Constant)}
         return node.value if isinstance(node, ast.Constant) else None
 
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
+    calls = [
+        node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "setup"
+    ]
     return {keyword.arg: value(keyword.value) for call in calls for keyword in call.keywords}
 
 
-def nodes_in(text: str) -> list[ast.AST]:
+def nodes_in(text: str | bytes) -> list[ast.AST]:
     """Return all nodes of a syntax tree; empty if the text can't be parsed."""
     try:
         return list(ast.walk(ast.parse(text)))
     except (ValueError, SyntaxError, RecursionError):
         return []
-
-
-def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _toml(text: str) -> dict[str, Any]:

@@ -188,52 +188,11 @@ def _hub_cache(ours: Mapping[str, str]) -> Path | None:
     return None
 
 
-def script_command(
-    scratch: ScratchFolder,
-    *,
-    python: Path,
-    inside: Path,
-    name: str,
-    source: str,
-    capability: str | None,
-    outside: Mapping[str, Any],
-    recorded: Mapping[str, Any] | None = None,
-) -> list[str]:
-    """Write a script and the child driver's job; returns the command that starts them.
-
-    `inside` is the folder of the child driver; `capability` is the compute capability to emulate, None to run without
-    the stand-in for CUDA; `outside` says how to record what the script uses besides its environment. `recorded` is
-    what `Job.to_record` returns.
-    """
-    script = scratch.script / name
-    script.write_text(source, encoding="utf-8")
-    emulation = {"package": str(inside / "emulation"), "capability": capability}
-    job = {
-        "script": str(script),
-        "report": str(scratch.report),
-        "emulation": emulation if capability is not None else None,
-        "trace": (recorded or {}).get("trace"),
-        "imports": str(scratch.imports) if recorded and recorded["imports"] else None,
-        "outside": dict(outside),
-    }
-    scratch.job.write_text(json.dumps(job), encoding="utf-8")
-    return [str(python), str(inside / "child.py"), str(scratch.job)]
-
-
 def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> dict[str, str]:
     """Return the environment variables for a repro: its parameters, its device and the seed of its hashes."""
     variables = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
     return {**variables, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else variables
-
-
-def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for a step, and for the folders `given` to it by the names of variables."""
-    variables = {**given, **({"HARNESS_STEP": step} if step else {})}
-    if step == "make":
-        scratch.artifacts.mkdir(exist_ok=True)
-        variables["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
-    return variables
 
 
 class Limits(NamedTuple):

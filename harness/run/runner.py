@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 from pathlib import Path
@@ -21,13 +22,11 @@ from harness.run.launch import (
     LOG_TAIL,
     Limits,
     ScratchFolder,
-    given_variables,
     keep_log,
     process_environment,
     remove_tree,
     repro_variables,
     scratch_folder,
-    script_command,
     user_path,
 )
 from harness.run.outside import outside_of
@@ -129,11 +128,6 @@ class Job:
         counts = signature is not None and signature.is_cost
         return {"files": sorted(files), "counts": counts} if files is not None else None
 
-    @property
-    def to_record(self) -> dict[str, Any]:
-        """What the child driver records: what `traced` says, and whether imports are."""
-        return {"trace": self.traced, "imports": self.recorded.imports is not None}
-
 
 def run_repro(job: Job) -> Ran:
     """Run a repro once and return its result.
@@ -234,23 +228,29 @@ def _outside(scratch: ScratchFolder, job: Job) -> dict[str, Any]:
 
 
 def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[str]:
-    """Return the command line of a run; adds to `env` what makes it record what it uses besides what is its own."""
+    """Return the command line of a run, for a script that of the child driver, whose order is written.
+
+    Adds to `env` what makes a command record what it uses besides what is its own.
+    """
     outside = _outside(scratch, job)
     if job.repro.argv:
         add_startup(env, scratch.outside.with_suffix(".json"), outside)
         if job.recorded.imports is not None:
             env["HARNESS_IMPORTS"] = str(scratch.imports)
         return _command(job)
-    return script_command(
-        scratch,
-        python=job.place.python,
-        inside=INSIDE,
-        name=script_name(job.repro),
-        source=job.repro.source,
-        capability=job.terms.capability if job.device is Device.EMULATED else None,
-        outside=outside,
-        recorded=job.to_record,
-    )
+    script = scratch.script / script_name(job.repro)
+    script.write_text(job.repro.source, encoding="utf-8")
+    emulation = {"package": str(INSIDE / "emulation"), "capability": job.terms.capability}
+    order = {
+        "script": str(script),
+        "report": str(scratch.report),
+        "emulation": emulation if job.device is Device.EMULATED else None,
+        "trace": job.traced,
+        "imports": str(scratch.imports) if job.recorded.imports is not None else None,
+        "outside": outside,
+    }
+    scratch.job.write_text(json.dumps(order), encoding="utf-8")
+    return [str(job.place.python), str(INSIDE / "child.py"), str(scratch.job)]
 
 
 def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:
@@ -266,7 +266,10 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
     """Return the environment variables of a run; relative paths in them start at `root`."""
     repro = job.repro
     importable = [scratch.work / folder for folder in repro.search_path]
-    given = {tree.variable: tree.folder for tree in repro.given}
+    given = {tree.variable: tree.folder for tree in repro.given} | ({"HARNESS_STEP": repro.step} if repro.step else {})
+    if repro.step == "make":
+        scratch.artifacts.mkdir(exist_ok=True)
+        given["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -276,7 +279,7 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
             **repro_variables(repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **({"PYTHONPATH": os.pathsep.join(map(str, importable))} if importable else {}),
-            **given_variables(scratch, repro.step, given),
+            **given,
             **(hidden() if job.device is Device.CPU else {}),
             **({"PYTHONPYCACHEPREFIX": str(job.place.pycache)} if job.place.pycache is not None else {}),
             **job.variables,

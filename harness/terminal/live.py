@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -68,17 +68,17 @@ def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
 class PlainView:
     """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
 
-    Use it as a context manager. The headline comes with the first step that follows it, so that nothing stands before
-    the error if the package index can't be asked.
+    Use it as a context manager; `now` is its clock, in seconds. The headline comes with the first step that follows it,
+    so that nothing stands before the error if the package index can't be asked.
     """
 
     _style = ""
 
-    def __init__(self, console: Console, *, counting: bool = False) -> None:
+    def __init__(self, console: Console, *, counting: bool = False, now: Callable[[], float] = time.monotonic) -> None:
         self.console = console
         self._is_counting = counting
         self._head: tuple[str, ...] = ()
-        self._clock = Clock()
+        self._clock = Clock(now)
         self._answered = Answered()
         self._repeats = Repeats()
 
@@ -374,27 +374,28 @@ class Arrived:
 class Clock:
     """Times runs, each identified by its candidate, and estimates from those of one search how long others take."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
-        self._last = time.monotonic()
+        self._last = now()
 
     def begin(self) -> None:
         """Forget how long runs took: another search may have runs of another kind."""
         self._taken.clear()
-        self._last = time.monotonic()
+        self._last = self._now()
 
     def started(self, candidate: Hashable) -> None:
         """Note that a run starts."""
-        self._begun[candidate] = time.monotonic()
+        self._begun[candidate] = self._now()
 
     def since(self, candidate: Hashable) -> str:
         """How long a candidate has been running, as text; "" if it is not running."""
-        return f"{time.monotonic() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
+        return f"{self._now() - self._begun[candidate]:.0f} s" if candidate in self._begun else ""
 
     def ended(self, candidate: Hashable) -> float:
         """Note that a run ended; returns its seconds, 0.0 if it did not start."""
-        now = time.monotonic()
+        now = self._now()
         return now - self._begun.pop(candidate, now)
 
     def answered(self, *, ran: bool, is_known: bool) -> None:
@@ -402,7 +403,7 @@ class Clock:
 
         One that was known counts as none; one of the same packages as another says nothing about the next.
         """
-        now = time.monotonic()
+        now = self._now()
         if ran or is_known:
             self._taken.append(now - self._last if ran else 0.0)
         self._last = now

@@ -6,7 +6,6 @@ import pytest
 from support import repro_text
 
 from harness.bisection.history_scan import HistoryRange, history_line
-from harness.errors import UnknownRelease, UserMistake
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.question.question import Question
@@ -78,15 +77,3 @@ def test_the_stride_is_shown_unless_requested(planned):
     assert (chosen[1], asked[1]) == (1, 2)
     assert not any("--max-gap" in choice for choice in chosen[0].question.notes)
     assert not any("--max-gap" in choice for choice in asked[0].question.notes)
-
-
-def test_ends_in_the_wrong_order_are_refused(planned):
-    with pytest.raises(UserMistake, match=r"--from 1\.8 is newer than --to 1\.3"):
-        planned("1.8", "1.3")
-
-
-@pytest.mark.parametrize("end", ["since", "until"])
-def test_a_missing_release_is_refused(planned, end):
-    with pytest.raises(UnknownRelease) as caught:
-        planned(**{end: "1.99"})
-    assert "did you mean 1." in caught.value.hint

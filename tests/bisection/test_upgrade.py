@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from planted_upgrades import TO_THE_RELEASE, freeze, suite_of, write_project
+from planted_upgrades import freeze, suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
-QUICK = (*RUN, *TO_THE_RELEASE, "--json")
 
 
 def culprits(answer):
@@ -33,20 +32,3 @@ def test_one_culprit_among_a_dozen(planted):
     assert (answer["constraints"], answer["constraints_verified"]) == (["part07<2"], True)
     assert answer["probes"] <= 12
     assert answer["ends"]["good"] == {"kind": "lock", "text": str(planted.folder / "old.txt")}
-
-
-def test_two_culprits_that_mask_each_other(planted):
-    tests = """
-    import unittest, part07, part09
-    part07.work()
-    part09.work()
-
-    class T(unittest.TestCase):
-        def test(self):
-            pass
-    """
-    write_project(planted.folder, tests)
-    answer = planted("bisect", *ends_of(planted.folder), *QUICK).json
-    assert culprits(answer) == {"part07": ("1.2", "2.0"), "part09": ("1.1", "1.2")}
-    assert answer["constraints_verified"]
-    assert answer["probes"] <= 30

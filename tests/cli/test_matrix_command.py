@@ -69,15 +69,6 @@ def test_excluded_releases_are_reported(matrix, write_repro):
     assert "yanked: it deletes files" in page_of(matrix)
 
 
-def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
-    text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
-    matrix(text, "--as-of", "2023-09-15")
-    (cell,) = record_of(matrix)["cells"]
-    assert cell["as_of"] == "2023-09-16T00:00:00+00:00"  # the end of that day
-    ended = matrix(text, "--as-of", "soon")
-    assert (ended.code, "--as-of takes a date such as 2025-06-27" in ended.stderr) == (2, True)
-
-
 def test_a_secret_passed_to_a_run_is_not_on_the_page(matrix, write_repro):
     """Nor is it in the results, which are shown where its value is no longer known."""
     body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'

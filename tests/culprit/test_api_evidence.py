@@ -1,9 +1,8 @@
-"""What the API of two releases says about a failure, found in real files and wheels without importing them."""
+"""What the API of two releases says about a failure, found in real files without importing them."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import zipfile
 
 import pytest
 from wheelhouse import Wheel
@@ -120,20 +119,19 @@ class Till(Counter):
 OLD["shop/__init__.py"] += "def buy_all(): ...\n"
 
 
-@pytest.fixture(scope="module", params=["wheel", "environment"])
-def releases(request, tmp_path_factory):
-    """Two releases of a package, as wheels and as installed."""
-    folder = tmp_path_factory.mktemp("releases")
-    wheels = [Wheel("the-shop", version, files).write(folder) for version, files in (("1.0", OLD), ("2.0", NEW))]
-    if request.param == "wheel":
-        return wheels
-    places = []
-    for wheel in wheels:
-        place = folder / wheel.stem
-        words = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--target", str(place), str(wheel)]
-        subprocess.run([sys.executable, "-m", "pip", "install", *words], check=True, capture_output=True)
-        places.append(place)
-    return places
+def installed(place, version, files, name="the-shop"):
+    with zipfile.ZipFile(Wheel(name, version, files).write(place)) as wheel:
+        wheel.extractall(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """Two installed releases of a package."""
+    return [
+        installed(tmp_path_factory.mktemp("release"), "1.0", OLD),
+        installed(tmp_path_factory.mktemp("release"), "2.0", NEW),
+    ]
 
 
 def told(releases, name, message, package="the-shop", cause=None):
@@ -237,12 +235,12 @@ def test_a_name_in_the_cause_of_an_exception_counts(releases):
 def test_a_package_without_python_files_gives_no_evidence(releases, tmp_path):
     message = "module 'shop' has no attribute 'old_price'"
     assert told([tmp_path, releases[1]], "AttributeError", message) == ()
-    compiled = Wheel("the-shop", "2.0", {"shop.cpython-311-x86_64-linux-gnu.so": "\x7fELF"}).write(tmp_path)
+    compiled = installed(tmp_path, "2.0", {"shop.cpython-311-x86_64-linux-gnu.so": "\x7fELF"})
     assert told([releases[0], compiled], "AttributeError", message) == ()
 
 
 def test_an_unparsable_source_is_ignored(releases, tmp_path):
-    broken = Wheel("the-shop", "2.0", {**NEW, "shop/sub.py": "old_price = = 3\n"}).write(tmp_path)
+    broken = installed(tmp_path, "2.0", {**NEW, "shop/sub.py": "old_price = = 3\n"})
     (found,) = told([releases[0], broken], "AttributeError", "module 'shop' has no attribute 'old_price'")
     assert found.name == "shop.old_price"
 
@@ -316,12 +314,9 @@ def test_the_advice_in_a_message_follows_the_removal(message, expected):
 )  # fmt: skip
 def test_a_new_message_that_says_what_to_use_instead_is_advice(tmp_path, message, expected):
     files = {"shop/__init__.py": f"def sell(): raise TypeError({message!r})\n"}
-    places = [tmp_path / "old", tmp_path / "new"]
-    for place in places:
-        place.mkdir()
-    wheels = [
-        Wheel("shop", version, inside).write(place)
-        for version, inside, place in zip(("1.0", "2.0"), ({"shop/__init__.py": ""}, files), places, strict=True)
+    places = [
+        installed(tmp_path / version, version, inside, name="shop")
+        for version, inside in (("1.0", {"shop/__init__.py": ""}), ("2.0", files))
     ]
-    (found,) = told(wheels, "TypeError", message, package="shop")
+    (found,) = told(places, "TypeError", message, package="shop")
     assert (found.kind, found.advice) == ("new-message", expected)

@@ -57,10 +57,3 @@ def test_any_text_selects_cells_or_is_refused(text):
         chosen = choose(MATRIX, [text]).cells
         assert chosen
         assert all(cell in MATRIX.cells for cell in chosen)
-
-
-def test_the_list_has_commands_and_excluded_releases():
-    listed = choose(MATRIX).as_json()
-    assert listed["left_out"] == [{"project": "shop", "version": "1.5", "reason": "yanked"}]
-    assert listed["cells"][0]["arguments"][0] == "step"
-    assert listed["cells"][0]["python"] is None

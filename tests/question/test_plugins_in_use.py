@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.question.lockfiles import environment_of
-from harness.question.project_requirements import RequestedExtras, plugin_of_option, plugins_in_use, requirements_of
+from harness.question.project_requirements import RequestedExtras, requirements_of
+from harness.question.tools_in_use import plugin_of_option, plugins_in_use
 
 TESTS = """
 import httpretty, json

@@ -140,6 +140,18 @@ def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
     assert requirements_of(tmp_path, None, RequestedExtras(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)
 
 
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [("mypy", ("attrs", "mypy", "black")), ("sphinx", ("attrs", "sphinx", "furo")), ("pdoc", ("attrs",))],
+)
+def test_a_place_that_names_the_program_of_the_command_is_taken_whole(tmp_path, program, expected):
+    write(tmp_path, "docs/requirements.txt", "sphinx\nfuro\n")
+    write(tmp_path, "pyproject.toml", "[project]\nname = 'mine'\ndependencies = ['attrs']\n"
+          "[dependency-groups]\ndev = ['mypy', 'black']\n")  # fmt: skip
+    wanted = RequestedExtras(find=True, program=program)
+    assert requirements_of(tmp_path, None, wanted, ENVIRONMENT).requirements == expected
+
+
 def test_places_for_tests_are_read_together(tmp_path):
     write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n")
     write(tmp_path, "requirements-test.txt", "responses==0.25\npytest>=8\n")

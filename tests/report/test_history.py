@@ -103,6 +103,13 @@ def test_markdown_has_windows_picture_and_reasons(content):
     assert "known already" in text
 
 
+def test_the_command_that_goes_on_is_code(content):
+    rows = tuple(row for row in HISTORY.rows if row.release != "1.3")
+    asked = evolve(HISTORY.asked, typed=("--run", "'pytest -m \"a < b\"'"))
+    text = content(evolve(HISTORY, asked=asked, rows=rows)).markdown()
+    assert "`harness bisect shop --run 'pytest -m \"a < b\"' --good 1.0 --bad 1.2`" in text
+
+
 @pytest.mark.parametrize(
     ("dropped", "words"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import marshal
 import random
 from pathlib import Path
@@ -23,7 +22,6 @@ from harness.run.launch import (
     read_log,
     repro_variables,
     scratch_folder,
-    script_command,
 )
 
 PYTHON = Path("/envs/a/bin/python")
@@ -43,25 +41,6 @@ def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
 def test_the_memory_limit_is_as_requested_or_nine_tenths_of_the_machine():
     assert Limits(1, memory=5).bytes == 5
     assert Limits(1).bytes == int(physical_memory() * 0.9)
-
-
-@pytest.mark.parametrize("capability", [None, "9.0"])
-def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
-    with scratch_folder(tmp_path) as place:
-        command = script_command(
-            place,
-            python=Path("/p"),
-            inside=tmp_path,
-            name="a.py",
-            source="pass",
-            capability=capability,
-            outside={"a": 1},
-        )
-        job = json.loads(place.job.read_text())
-        assert command == ["/p", str(tmp_path / "child.py"), str(place.job)]
-        assert (Path(job["script"]).read_text(), job["outside"]) == ("pass", {"a": 1})
-        emulation = {"package": str(tmp_path / "emulation"), "capability": "9.0"}
-        assert job["emulation"] == (emulation if capability else None)
 
 
 def test_the_instructions_to_the_guard_follow_their_size():

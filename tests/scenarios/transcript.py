@@ -18,6 +18,7 @@ _VARIES = (
     (re.compile(rf"(--python 3\.){sys.version_info.minor}\b"), r"\1x"),
     (re.compile(r"\b(linux|macos)-\w+"), "PLATFORM"),
     (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:HASH"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"stored \d{4}-\d\d-\d\d as [0-9a-f]{10}"), "stored DAY as ID"),
 )

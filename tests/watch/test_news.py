@@ -8,7 +8,7 @@ from night_cells import FIRST, SECOND, THIRD, broken, night, past, state
 from harness.redact import Private
 from harness.report.archive import Archive
 from harness.store import Store
-from harness.watch.news import exit_code, news_of, nights_of, one_line, write_page
+from harness.watch.news import exit_code, news_of, nights_of, write_page
 from harness.watch.state import CellStatus, NightArchive
 
 BEFORE = past(night(state("a"), state("b")))
@@ -27,23 +27,6 @@ BEFORE = past(night(state("a"), state("b")))
 )
 def test_the_exit_code_tells_whether_anything_new_broke(tonight, code):
     assert exit_code(tonight, BEFORE) == code
-
-
-def test_a_cause_that_spreads_is_news_and_one_that_is_back_is_broken():
-    spread, back = night(broken("a"), broken("b"), start=SECOND), night(broken("a"), start=THIRD)
-    before = past(night(broken("a"), state("b")))
-    assert (exit_code(spread, before), list(news_of(spread, before))) == (
-        0,
-        ["known breaks that reached more cells"],
-    )
-    before = past(night(broken("a")), night(state("a"), start=SECOND))
-    assert (exit_code(back, before), list(news_of(back, before))) == (1, ["broken again"])
-
-
-def test_a_night_without_news_is_one_line():
-    tonight = night(state("a"), state("b"), start=SECOND)
-    assert news_of(tonight, BEFORE) == {}
-    assert one_line(tonight, BEFORE) == "nightly, night of 2024-02-02: nothing changed; 2 cells: 2 good; 0 run now"
 
 
 def test_an_unjudged_cell_is_news_once_even_if_a_path_changes():

@@ -122,12 +122,6 @@ def test_a_cause_has_the_cells_that_it_reached_and_closes_when_all_are_good():
     assert found.is_open  # a stopped night closes nothing
 
 
-def test_a_cell_that_fails_again_reopens_its_cause():
-    nights = night(broken("a")), night(state("a"), start=SECOND), night(broken("a"), start=THIRD)
-    (found,) = past(*nights).causes.values()
-    assert (found.is_open, found.fixes, found.first_seen, found.last_seen) == (True, (), FIRST, THIRD)
-
-
 def test_a_newer_good_release_fixes_and_supersedes_a_broken_one():
     old = broken("old", choice={"packages.app": "1.1"})
     new = state("new", choice={"packages.app": "1.2"}, changed="app 1.1 -> 1.2")
