@@ -114,7 +114,7 @@ class BothEnds:
             return False
         failing, newer = next(run for run in self.bad_runs if self._fails(run)), self.good_runs
         self.way_back.failing = (failing, *newer)
-        if not self._is_good(self.way_back.good_end(tests)):
+        if not self._is_good(self.way_back.good_end(tests) or self.way_back.one_package_back(tests)):
             return False
         self.bad_runs = [failing]
         self.newer.append(newer)

@@ -307,20 +307,21 @@ class WayBack:
         run = self.observer.observe(f"{name}, all tests", snapshot.itself(repro))
         return run if self._passes_more(run) else None
 
-    def one_package_back(self) -> tuple[Snapshot, Observation] | None:
+    def one_package_back(self, tests: tuple[str, ...] = ()) -> tuple[Snapshot, Observation] | None:
         """Return a snapshot with an older release of one package beside the newest of all others, as `good_end` does.
 
         So if older packages fail with another error, or none can be installed, as when they have no wheels. Only
-        packages that the failure names are tried.
+        packages that the failure names, or that of these `tests`, are tried.
         """
         if self.bad.as_of is None or (self.alike and not self.unjudged and not self.steps.lacks_wheels):
             return None
         unjudged = self.unjudged
         installed = tuple(pin.name for pin in self.bad.lock.pins)
-        failed = self.failing[0]
+        failed, repro = self.failing[0], only_tests(self._repro, tests)
+        failed = evolve(failed, tests=tuple(test for test in failed.tests if not tests or test.id in tests))
         named = packages_named(failed, installed) or named_in((), installed, self.observer.prober.store.log(failed))
         for name in named[:_SUSPECTS]:
-            if (end := self._step_back(StepsBack(self.snapshots, self.bad, name), self._repro)) is not None:
+            if (end := self._step_back(StepsBack(self.snapshots, self.bad, name), repro, tests)) is not None:
                 self.unjudged = ""
                 return end
         self.unjudged = unjudged
