@@ -184,16 +184,16 @@ class Builder:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
         return Sources(manifest, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
-    def build(self, lock: Lock, *, recent: bool = False) -> Environment:
+    def build(self, lock: Lock, *, recent: bool = False, as_is: bool = False) -> Environment:
         """The environment of a lock, built now if it does not exist or was changed.
 
-        With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
-        before this process ends. Raises `CannotBuild`, `NoSpace` and `NoNetwork`.
+        With `recent` it is not compared with its manifest if that was done a moment ago, with `as_is` not at all. No
+        other harness removes it before this process ends. Raises `CannotBuild`, `NoSpace` and `NoNetwork`.
         """
         location = self.location(lock)
         self._keep(location)
         with acquire(location.in_use, shared=True):
-            manifest = self.sound(location, recent=recent)
+            manifest = self._standing(location) if as_is else self.sound(location, recent=recent)
         if manifest is None:
             with acquire(location.in_use):
                 manifest = self.renew(lock, location)
@@ -234,11 +234,13 @@ class Builder:
         is_there = recent and location.manifest_path.is_file() and location.python.exists()
         if is_there and (known := self.compared.manifest(location.name)) is not None:
             return known
-        manifest = Manifest.read(location.manifest_path)
-        if manifest is None or self.differences(manifest, location.folder, location):
-            return None
+        manifest = self._standing(location)
+        return None if manifest is None or self.differences(manifest, location.folder, location) else manifest
+
+    def _standing(self, location: Location) -> Manifest | None:
+        """The manifest of an environment if it exists, changed or not."""
         # If the Python that it was built for is gone, the link to it is broken.
-        return manifest if location.python.exists() else None
+        return Manifest.read(location.manifest_path) if location.python.exists() else None
 
     def differing_entries(self, lock: Lock, other: Lock) -> frozenset[str] | None:
         """The entries of site-packages with files of wheels that only one of two environments has.
@@ -246,8 +248,7 @@ class Builder:
         None if one of them is not built.
         """
         locations = [self.location(each) for each in (lock, other)]
-        manifests = [self.compared.manifest(at.name) or Manifest.read(at.manifest_path) for at in locations]
-        first, second = manifests
+        first, second = (Manifest.read(location.manifest_path) for location in locations)
         if first is None or second is None:
             return None
         differing = first.wheels.keys() ^ second.wheels.keys()

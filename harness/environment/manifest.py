@@ -15,7 +15,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -214,6 +214,14 @@ class Manifest:
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
         """Read a manifest, None if there is no valid one."""
+        try:
+            return cls._read(path, path.stat().st_mtime_ns)
+        except OSError:
+            return None
+
+    @classmethod
+    @lru_cache(maxsize=_ENVIRONMENTS)
+    def _read(cls, path: Path, _changed: int) -> Manifest | None:
         try:
             record: dict[str, Any] = json.loads(path.read_bytes())
             if record["schema"] != _SCHEMA:

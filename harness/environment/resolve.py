@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -73,10 +74,14 @@ class Resolver:
     holds, if some named project is neither held nor pinned nor at the version of `near`; the versions found then are
     the oldest that these projects may get with holds. A sister package, uploaded within a day of a held one, may be
     held back with it.
+
+    `read` are the projects of the locks that uv made with the network, whose pages in its cache are those of this
+    session: a later lock of these alone can be made from the cache, which takes a tenth of the time.
     """
 
     index: Index
     builds: SourceBuilds
+    read: set[str] = field(factory=set, eq=False, repr=False)
 
     @property
     def uv(self) -> Uv:
@@ -96,7 +101,7 @@ class Resolver:
         their release. With `refresh` uv asks the index whether the pages that it has cached are still so. Raises
         `NoNetwork` and `NoSpace`.
         """
-        return _Question(self.index, self.builds, near, refresh).answer(combination)
+        return _Question(self.index, self.builds, self.read, near, refresh).answer(combination)
 
 
 @frozen
@@ -394,7 +399,8 @@ class _Question(Resolver):
         return release is not None and release.has_sdist and not release.has_wheel_for(self.interpreter.target)
 
     def _answer(self, attempt: Attempt) -> str | Resolution:
-        answer, lock = self.uv.compile(
+        compiled = partial(
+            self.uv.compile,
             attempt.combination.requirements,
             *attempt.options,
             *self.uv.offering(attempt.links),
@@ -404,9 +410,18 @@ class _Question(Resolver):
             preferences=as_preferences(self.near) if self.near is not None and self.near.pins else "",
             settings=without_requirements(attempt.sources),
         )
+        if self.read and not self.refresh:
+            answer, lock = compiled(from_cache=True)
+            if answer.returncode == 0 and self.read.issuperset(self._projects(lock)):
+                return lock
+        answer, lock = compiled()
         if answer.returncode != 0:
             return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
+        self.read.update(self._projects(lock))
         return lock
+
+    def _projects(self, lock: str) -> set[str]:
+        return {pin.name for pin in read_lock(lock, self.interpreter).pins}
 
 
 def _pulled_back(answer: Lock | Resolution, floors: Mapping[str, str]) -> list[str]:

@@ -167,11 +167,12 @@ class Uv:
         constraints: Iterable[str] = (),
         preferences: str = "",
         settings: str = "",
+        from_cache: bool = False,
     ) -> tuple[UvAnswer, str]:
         """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
 
-        `preferences` are a lock whose versions are kept where possible, `settings` the text of a `uv.toml`. Raises as
-        `call`.
+        `preferences` are a lock whose versions are kept where possible, `settings` the text of a `uv.toml`. With
+        `from_cache` it asks no index, and fails if its cache lacks anything that it would have read. Raises as `call`.
         """
         with claimed_folder(self.scratch, "resolve-") as folder:
             for name, lines in {"requirements.in": requirements, "constraints.txt": constraints}.items():
@@ -182,8 +183,18 @@ class Uv:
                 lock.write_text(preferences, encoding="utf-8")
             words = ("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt")
             form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
-            answer = self.call(*words, *form, *options, cwd=folder)
+            arguments = (*words, *form, *options)
+            answer = self._from_cache(arguments, folder) if from_cache else self.call(*arguments, cwd=folder)
             return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
+
+    def _from_cache(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
+        """Run uv without network. It would pass over a release that its cache lacks, with a warning in its log."""
+        warning = evolve(self, extra_environment={**self.extra_environment, "RUST_LOG": "warn"})
+        try:
+            answer = warning._answer(("--offline", *arguments), cwd)  # noqa: SLF001 - another one of this class
+        except NoNetwork as why:
+            return UvAnswer(1, str(why))
+        return UvAnswer(answer.returncode or bool(answer.words), answer.words)
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]

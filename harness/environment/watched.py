@@ -47,11 +47,14 @@ class WatchedEnvironment:
     scratch: Path
     pycache: Path | None = None
     bytecode: Path | None = None
-    _look: Callable[[], tuple[str, ...]] = field(default=tuple, alias="look")
+    _look: Callable[[bool], tuple[str, ...]] = field(default=lambda _: (), alias="look")
 
-    def altered(self) -> tuple[str, ...]:
-        """Compare the environment after the run, once: the files that changed. If none, its bytecode is kept."""
-        return self._look()
+    def altered(self, *, was_writable: bool = True) -> tuple[str, ...]:
+        """Compare the environment after the run, once: the files that changed. If none, its bytecode is kept.
+
+        A shared environment is not compared unless it `was_writable` to the run.
+        """
+        return self._look(was_writable)
 
 
 @contextlib.contextmanager
@@ -63,10 +66,12 @@ def watched_environment(
     apart: bool = False,
     alias: int = 0,
     within: Path | None = None,
+    as_is: bool = False,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
-    It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs.
+    It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs; one that
+    is taken `as_is`, for a run that only guides a search, is not, and the run has the bytecode that there is.
     `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
     file. An `alias` other than 0 is another path to a shared environment. The scratch folder is one of the cache, or
     `within` another. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
@@ -79,6 +84,10 @@ def watched_environment(
             yield WatchedEnvironment(environment, scratch, bytecode)
             return
         location, manifest = builder.location(environment.lock), None
+        if as_is:
+            stack.enter_context(acquire(location.in_use, shared=True))
+            yield WatchedEnvironment(environment, scratch, location.pycache)
+            return
         if not apart:
             manifest = _share(builder, environment.lock, location, stack)
         base, is_shared = location.folder, manifest is not None
@@ -97,8 +106,10 @@ def watched_environment(
         )
         before = signatures(folder) if mixture is not None else set()
 
-        def look() -> tuple[str, ...]:
-            differs = builder.differences(manifest, base, location if is_shared else None)
+        def look(was_writable: bool) -> tuple[str, ...]:
+            differs: list[str] = []
+            if was_writable or not is_shared:
+                differs = builder.differences(manifest, base, location if is_shared else None)
             if mixture is not None:
                 differs += sorted({path for path, _ in before ^ signatures(folder)})
             differs += tree.differences()

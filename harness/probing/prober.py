@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,10 +109,11 @@ class Prober:
             return None
         return self._stored(probe, self.key(probe, resolution.lock) if resolution.lock else unresolvable_key(probe))
 
-    def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
+    def prepare(self, probe: Probe, *, builds: bool = True, as_is: bool = False) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
 
-        Without `builds` there is no environment, because the probe runs on another machine. Raises `UserMistake` if
+        Without `builds` there is no environment, because the probe runs on another machine. With `as_is` it is not
+        compared with its manifest, because the run will only guide a search. Raises `UserMistake` if
         nothing is known of it and it needs a GPU where there is none, and `UnknownProject`.
         """
         begun = time.monotonic()
@@ -121,13 +123,14 @@ class Prober:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
             return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
-            return self.prepare_lock(probe, probe.lock, builds=builds)
+            return self.prepare_lock(probe, probe.lock, builds=builds, as_is=as_is)
         resolution = self.resolve(probe)
         if resolution.lock is None:
             key = unresolvable_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
-        prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, builds=builds)
+        made = partial(self.prepare_lock, probe, begun=begun, builds=builds, as_is=as_is)
+        prepared = made(resolution.lock, drift=resolution.drift)
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
@@ -136,7 +139,7 @@ class Prober:
         if again.lock is None or again.lock == resolution.lock:
             self.resolutions.forget(probe.combination)
             return prepared
-        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds)
+        return made(again.lock, drift=again.drift)
 
     def prepare_lock(
         self,
@@ -146,6 +149,7 @@ class Prober:
         drift: tuple[str, ...] = (),
         begun: float | None = None,
         builds: bool = True,
+        as_is: bool = False,
     ) -> Prepared:
         """Prepare a probe with a known lock; see `prepare`.
 
@@ -162,7 +166,7 @@ class Prober:
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
         try:
-            built = self.builder.build(lock, recent=True)
+            built = self.builder.build(lock, recent=True, as_is=as_is)
         except CannotBuild as why:
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, str(why), lock, begun)
             return Prepared(probe, key, observation=failed)
@@ -280,14 +284,20 @@ class Prober:
         zygote = prepared.zygote
         within = zygote.scratch if zygote is not None else None
         with watched_environment(
-            self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, within=within
+            self.builder,
+            environment,
+            mixture=probe.mixture,
+            apart=apart,
+            alias=alias,
+            within=within,
+            as_is=zygote is not None,
         ) as place:
-            is_graph_wanted = probe.records_imports or probe.trace is not None
-            imports = self.imports_file(probe, place.environment.lock) if is_graph_wanted else None
+            imports = self.imports_file(probe, place.environment.lock)
+            is_recorded = (probe.trace is not None or probe.records_imports) and not imports.is_file()
             job = evolve(
                 self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                recorded=Recorded(probe.trace, imports),
+                recorded=Recorded(probe.trace, imports if is_recorded else None),
                 keep=self.trees.keep if probe.repro.step == MAKE else None,
                 zygote=zygote,
             )
@@ -306,7 +316,7 @@ class Prober:
             machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}
             if environment.folder is None:
                 machine["in_place"] = str(environment.python)
-            return evolve(ran, machine=machine), place.altered()
+            return evolve(ran, machine=machine), place.altered(was_writable=self.sandbox is None)
 
     def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
         """The job of a run in an environment; it has no log yet."""

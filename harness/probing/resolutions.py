@@ -71,6 +71,7 @@ class Resolutions:
     def forget(self, combination: Combination) -> None:
         """Remove the resolution of a combination, because it can't be installed. Raises `NoSpace`."""
         key = self._key(combination)
+        self.resolver.read.clear()
         self._known.pop(key, None)
         self.store.forget_resolution(key)
 

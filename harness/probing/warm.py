@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.model import Judgement, Lock, Repro
     from harness.probing.lanes import Lanes, Task
     from harness.probing.prober import Prober
+    from harness.run.forks import Zygote
 
 
 _FORKED = "+fork"
@@ -65,6 +66,7 @@ class WarmProber(Around):
     _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
     _bases: dict[str, list[tuple[Probe, Observation]]] = field(factory=dict, init=False)  # fresh runs, by repro
     _releases: dict[str, WarmReleases | None] = field(factory=dict, init=False)  # by repro
+    _checked: set[str] = field(factory=set, init=False)  # repros of which a fork was compared with its fresh run
     _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _exchanging: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
@@ -99,10 +101,12 @@ class WarmProber(Around):
         lock = probe.lock
         if lock is not None and self._is_expected(probe, lock):
             return self._prepare_expected(probe, lock)
-        prepared = self.prober.prepare(evolve(probe, records_imports=self._is_to_record(probe)))
+        may_fork = self._may_fork(probe)
+        recording = evolve(probe, records_imports=self._is_to_record(probe))
+        prepared = self.prober.prepare(recording, as_is=may_fork)
         if prepared.observation is not None:
             self._learn(prepared, prepared.observation)
-        elif self._may_fork(probe) and (known := self._known_fork(prepared.key)) is not None:
+        elif may_fork and (known := self._known_fork(prepared.key)) is not None:
             self.trust.note(prepared.key, known)
             return evolve(prepared, key=known.key, observation=known, cached=True)
         return prepared
@@ -160,7 +164,12 @@ class WarmProber(Around):
                 runs = self._bases.get(family, [])
                 locks = [environment.lock, *(run.lock for _, run in runs if run.lock is not None)]
                 zygote = warm.start_for(locks) if warm is not None and not self.trust.stopped else None
+                is_checked = family in self._checked
+                self._checked.add(family)
             if warm is None or zygote is None:
+                return None
+            if not is_checked and not self._is_right(warm, zygote):
+                self.trust.disagree()
                 return None
             repro = evolve(prepared.probe.repro, timeout=warm.limit())
             forking = evolve(prepared, key=prepared.key + _FORKED, probe=evolve(prepared.probe, repro=repro))
@@ -172,41 +181,31 @@ class WarmProber(Around):
         return forked
 
     def _releases_of(self, family: str) -> WarmReleases | None:
-        """The processes that runs are forked from, checked once; None if they can't be forked."""
-        if family in self._releases:
-            return self._releases[family]
-        self._releases[family] = None
-        for base, fresh in self._bases[family]:
-            with contextlib.suppress(CannotFork):
-                warm = self._opened.enter_context(WarmReleases.opened(self.prober, base, fresh))
-                self._check(warm, family)
-                self._releases[family] = warm
-                break
+        """The processes that runs are forked from; None if they can't be forked."""
+        if family not in self._releases:
+            self._releases[family] = None
+            for base, fresh in self._bases[family]:
+                with contextlib.suppress(CannotFork):
+                    warm = self._opened.enter_context(WarmReleases.opened(self.prober, base, fresh))
+                    self._releases[family] = warm
+                    break
         return self._releases[family]
 
-    def _check(self, warm: WarmReleases, family: str) -> None:
-        """Fork the run that the process is made for, unless it takes long, which must agree with the fresh one.
+    def _is_right(self, warm: WarmReleases, zygote: Zygote) -> bool:
+        """Whether a fork of the run that a process is made for agrees with it, if that does not take long.
 
-        Raises `CannotFork` if it doesn't, and `ZygoteFailed`.
+        Other lanes fork from the process meanwhile. Raises `ZygoteFailed`.
         """
-        runs = self._bases[family]
-        zygote = warm.start_for([run.lock for _, run in runs if run.lock is not None])
-        lock = warm.base.lock
-        if zygote is None or lock is None:
-            raise CannotFork("nothing can be imported before")
-        if warm.fresh.duration_s > _LONG_S:
-            return
-        prepared = self.prober.prepare(evolve(warm.base, fresh=False, records_imports=False, attempt=0))
-        built = self.prober.builder.build(lock, recent=True)
-        key = self.prober.key(warm.base, lock) + _FORKED
-        forked = self._known_fork(key.removesuffix(_FORKED))
+        base, lock = evolve(warm.base, fresh=False, records_imports=False, attempt=0), warm.base.lock
+        if warm.fresh.duration_s > _LONG_S or lock is None:
+            return True
+        key = self.prober.key(warm.base, lock)
+        forked = self._known_fork(key)
         if forked is None:
-            forking = evolve(prepared, key=key, observation=None, environment=built, zygote=zygote)
-            forked = self.prober.execute(forking)
+            built = self.prober.builder.build(lock, as_is=True)
+            forked = self.prober.execute(Prepared(base, key + _FORKED, environment=built, zygote=zygote))
             self.checks += 1
-        if not self.trust.agree(warm.base.repro, forked, warm.fresh):
-            self.trust.stop("a fork and a fresh process disagree")
-            raise CannotFork(self.trust.stopped)
+        return self.trust.agree(base.repro, forked, warm.fresh)
 
     # -- runs with files exchanged
 

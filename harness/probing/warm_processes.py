@@ -98,6 +98,7 @@ class WarmReleases:
     names: frozenset[str] = frozenset()
     modules: tuple[str, ...] = ()
     zygote: Zygote | None = field(default=None, init=False)
+    _differing: dict[str, frozenset[str] | None] = field(factory=dict, init=False)  # by lock, as in `_names_between`
     _starts: int = field(default=0, init=False)
     _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
 
@@ -113,7 +114,7 @@ class WarmReleases:
         with contextlib.ExitStack() as stack:
             try:
                 built = prober.builder.build(base.lock, recent=True)
-                place = stack.enter_context(watched_environment(prober.builder, built))
+                place = stack.enter_context(watched_environment(prober.builder, built, as_is=True))
             except CannotBuild as why:
                 raise CannotFork(f"the environment can't be built: {why}") from why
             scratch, workspace = place.scratch / "forks", prober.workspace
@@ -139,7 +140,11 @@ class WarmReleases:
         """
         names = set(self.names)
         for lock in locks:
-            if self.base.lock is None or (differing := self._names_between(self.base.lock, lock)) is None:
+            if self.base.lock is None:
+                return None
+            if lock.id not in self._differing:
+                self._differing[lock.id] = self._names_between(self.base.lock, lock)
+            if (differing := self._differing[lock.id]) is None:
                 return None
             names |= differing
         modules = preloadable(*self.graph, frozenset(), names)

@@ -96,6 +96,7 @@ class LineSearch:
         self._requested: tuple[Trial, ...] = ()
         self._width = 1
         self._place = self._placed()
+        self._missing: tuple[Trial, ...] | None = None  # what `_again` returns, until the next verdict
 
     # -- asking and telling
 
@@ -135,6 +136,7 @@ class LineSearch:
         if candidate.attempt == 0:
             self._first[position] = verdict
         self._place = self._placed()
+        self._missing = None
         self._measured.tell(candidate, verdict)
         self._measured.name(self._place.boundary if self._is_placed else None)
 
@@ -307,6 +309,11 @@ class LineSearch:
     @property
     def _again(self) -> tuple[Trial, ...]:
         """The repetitions that are still missing once the change is placed."""
+        if self._missing is None:
+            self._missing = self._repetitions()
+        return self._missing
+
+    def _repetitions(self) -> tuple[Trial, ...]:
         if not self._is_placed:
             return ()
         if self.is_noisy:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import itertools
 import os
 import sys
 import threading
@@ -26,6 +25,8 @@ _MOST_QUIET = 40  # calls of one function without a new line, after which its li
 _MODULE = "<module>"
 _OURS = "_harness_"  # how modules of the harness are named: that they are held, or imported, says nothing
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
+_PLAIN = frozenset({str, bytes, int, float, complex, bool, type(None)})  # they come from no module that can change
+_WRAPPERS = (staticmethod, classmethod, types.MethodType)
 _MOST_VALUES = 1000  # of a collection
 
 
@@ -195,7 +196,7 @@ class ImportGraph:
             self._note_use(f"entry:{entry}" if entry else "dist:*")
 
     def _note_use(self, what: str) -> None:
-        """Note what the code of modules that are being loaded looks up."""
+        """Note what the code of modules that are being loaded imports or looks up."""
         if not self._is_noting:
             return
         frame: types.FrameType | None = sys._getframe()
@@ -206,13 +207,10 @@ class ImportGraph:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Record a module that is about to be loaded; returns None, so that another finder finds it."""
-        self._note_held()
-        self._loading[name] = None
-        frame: types.FrameType | None = sys._getframe().f_back
-        while frame is not None:
-            if frame.f_code.co_name == _MODULE:
-                self._note(frame.f_globals.get("__name__"), name)
-            frame = frame.f_back
+        with _untraced():
+            self._note_held()
+            self._loading[name] = None
+            self._note_use(name)
 
     def _note_held(self) -> None:
         """Record what modules hold as soon as they are loaded, because other modules give them names later."""
@@ -220,7 +218,7 @@ class ImportGraph:
             module = sys.modules.get(name)
             if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
                 self._loading.pop(name, None)
-                for origin in set(_origins(name, vars(module) if isinstance(module, types.ModuleType) else {})):
+                for origin in _origins(name, vars(module) if isinstance(module, types.ModuleType) else {}):
                     self._note(name, origin)
 
     def _noted_import(
@@ -235,7 +233,8 @@ class ImportGraph:
         found, size = getattr(module, "__name__", ""), len(sys.modules)
         if size != self._size or found in self._loading or name in self._loading:
             self._size = size
-            self._note_held()
+            with _untraced():
+                self._note_held()
         frame = sys._getframe().f_back  # None if the interpreter itself imports it, as `runpy`
         if frame is not None and frame.f_code.co_name == _MODULE:
             importer = frame.f_globals.get("__name__")
@@ -266,48 +265,65 @@ class ImportGraph:
         }
 
 
+@contextlib.contextmanager
+def _untraced() -> Iterator[None]:
+    """Do what takes long without the trace, which makes all of Python slow until 3.11."""
+    trace = sys.gettrace() if sys.version_info < (3, 12) else None
+    if trace is not None:
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        if trace is not None:
+            sys.settrace(trace)
+
+
 def _normalized(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _origins(module: str, values: dict[str, Any]) -> Iterator[str]:
+def _origins(module: str, values: dict[str, Any]) -> set[str]:
     """The modules that the values of a module come from: its bases, its decorators, what it keeps in collections.
 
     Nothing of the values is called, not even for their class: an attribute of a proxy may import what it stands for.
+    There is one loop and hardly a call, because a trace that is also recorded makes each call slow.
     """
-    for value in list(values.values()):
+    origins: set[str] = set()
+    every = list(values.values())
+    for value in list(every):
         kind = type(value)
-        yield from _origins_of(value, kind)
         if kind in _COLLECTIONS:
-            inside = value.values() if kind is dict else value
-            for one in itertools.islice(list(inside), _MOST_VALUES):
-                yield from _origins_of(one, type(one))
+            every += list(value.values() if kind is dict else value)[:_MOST_VALUES]
         elif issubclass(kind, type):
             members = type.__getattribute__(value, "__dict__")
             if members.get("__module__") == module:
-                for member in list(members.values()):
-                    yield from _origins_of(member, type(member))
-
-
-def _origins_of(value: Any, kind: type) -> Iterable[str]:
-    """The modules that define a value: of a class those of its bases, of a function also that of its decorator."""
-    if kind is types.FunctionType:
-        return [name for name in (value.__module__, value.__globals__.get("__name__")) if type(name) is str]
-    if issubclass(kind, types.ModuleType):
-        name = object.__getattribute__(value, "__dict__").get("__name__")
-        return (name,) if type(name) is str else ()
-    if issubclass(kind, (staticmethod, classmethod, types.MethodType)):
-        return _origins_of(value.__func__, type(value.__func__))
-    return _modules_of(value if issubclass(kind, type) else kind)
+                every += members.values()
+    for value in every:
+        kind = type(value)
+        while issubclass(kind, _WRAPPERS):
+            value = value.__func__
+            kind = type(value)
+        if kind in _PLAIN:
+            continue
+        names: tuple[Any, ...]
+        if kind is types.FunctionType:  # the second is that of its decorator
+            names = (value.__module__, value.__globals__.get("__name__"))
+        elif issubclass(kind, types.ModuleType):
+            names = (object.__getattribute__(value, "__dict__").get("__name__"),)
+        else:
+            owner = value if issubclass(kind, type) else kind
+            names = (_of_class.get(id(owner)) or _modules_of(owner))[1]
+        for name in names:
+            if type(name) is str:
+                origins.add(name)
+    return origins
 
 
 _of_class: dict[int, tuple[type, tuple[str, ...]]] = {}  # by identity, because a class may not be hashable
 
 
-def _modules_of(kind: type) -> tuple[str, ...]:
-    """The modules of a class and its bases."""
-    known = _of_class.get(id(kind))
-    if known is None:
-        names = (type.__getattribute__(base, "__dict__").get("__module__") for base in type.mro(kind))
-        known = _of_class[id(kind)] = (kind, tuple({name for name in names if type(name) is str}))
-    return known[1]
+def _modules_of(kind: type) -> tuple[type, tuple[str, ...]]:
+    """A class, and the modules of it and its bases."""
+    names = {type.__getattribute__(base, "__dict__").get("__module__") for base in type.mro(kind)}
+    known = _of_class[id(kind)] = (kind, tuple(name for name in names if type(name) is str))
+    return known
