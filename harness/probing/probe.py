@@ -59,7 +59,8 @@ class Prepared:
     """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
 
     `key` identifies the observation in the store, `drift` says where its lock differs from the requested
-    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked. With `zygote` it is forked from that process.
+    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked. With `zygote` it is
+    forked from that process.
     """
 
     probe: Probe
