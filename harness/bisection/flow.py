@@ -201,7 +201,9 @@ class PackageQuestion:
                 self._note_limit()
                 break
             since = f"{counted(len(tests), 'test')} of {named} failed there, too"
-            self.notes.append(f"{since}: {ends.good.end.text} is the good end for them")
+            self.notes.append(
+                f"{since}: {ends.good.end.text} is the good end for {'it' if len(tests) == 1 else 'them'}"
+            )
         is_fix = self.question.policy.find_fix
         status = Status.FIXED if is_fix else Status.FOUND
         if not self._is_named:

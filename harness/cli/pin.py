@@ -17,6 +17,7 @@ from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
+from harness.model.text import counted
 from harness.question.project import find_project
 from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
@@ -124,9 +125,11 @@ def pinned(answer: Answer) -> Pinned:
         bad = ((culprit.package, culprit.boundary.change.after or "") for culprit in answer.culprits)
         broke = ", ".join(f"{package} {version}".rstrip() for package, version in bad)
         failing = answer.comparison.failing_at_both
-        both = f"; {len(failing)} tests fail with older packages too" if failing else ""
-        held = ", ".join(answer.constraints)
-        sentence = f"it passes with the newest packages and {held} (a run with them passed); {broke} broke it{both}"
+        packages = f"the newest packages and {', '.join(answer.constraints)}"
+        sentence = f"it passes with {packages} (a run with them passed); {broke} broke it"
+        if failing:
+            fail = f"{counted(len(failing), 'test')} {'fails' if len(failing) == 1 else 'fail'}"
+            sentence = f"nothing newly fails with {packages} ({fail} with older packages, too); {broke} broke it"
         return Pinned(run.lock, sentence, answer.constraints)
     passed = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
     if passed is not None and passed.lock is not None and answer.status is not Status.NOT_A_REGRESSION:

@@ -221,13 +221,13 @@ def own_bytes(
     """
     total = 0
     missing = {} if links is None else links  # links of a file that were not seen yet
-    left = [folder for folder in folders if folder.is_dir()]
+    left = [str(folder) for folder in folders if folder.is_dir()]
     while left:
         with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:  # another harness may be removing it
             for entry in entries:
                 stat = entry.stat(follow_symlinks=False)
                 if entry.is_dir(follow_symlinks=False):
-                    left.append(Path(entry.path))
+                    left.append(entry.path)
                 elif stat.st_nlink > 1:
                     file = (stat.st_dev, stat.st_ino)
                     missing[file] = missing.get(file, stat.st_nlink - (file in held)) - 1

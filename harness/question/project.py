@@ -81,13 +81,14 @@ def find_project(start: Path) -> Path | None:
     """Return the nearest project folder from `start` upwards, or None.
 
     The search ends at the root of a git repository and at the home folder. A folder with tests but without any file of
-    a project is one too.
+    a project is one too, and so is a repository with requirements below its root, as those of its documentation.
     """
     for folder in (start, *start.parents):
         if any((folder / name).is_file() for name in FILES) or any(folder.glob("requirements*.txt")):
             return folder
         if (folder / ".git").exists():
-            return folder if _has_tests(folder) or _has_tests(start) else None
+            is_project = _has_tests(folder) or _has_tests(start) or any(folder.glob("*/requirements*.txt"))
+            return folder if is_project else None
         if folder == Path.home():
             break
     folder = start.parent if start.name in _TEST_FOLDERS else start

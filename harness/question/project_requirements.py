@@ -5,7 +5,7 @@ tox, requirements files for tests, `tests_require`. Of extras, groups and files 
 files only what the tests import is taken; everything, where nothing is declared for tests. A conda environment file is
 read where there is no requirements file. Tools that the project does not use are left out, because they could only
 conflict with others; the place that names the program of the command is taken whole. The versions of exact pins are
-ignored, because they would hide what upgrades change.
+ignored, because they would hide what upgrades change, except beside that program.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ class _Collected:
     def _new_in(self, source: _Source) -> tuple[str, ...]:
         present = self._present
         required = lifted(_applying(self.project, self.environment, lifted(source.lines)))
+        if self.program in map(required_name, required):  # its pins are what the command runs with
+            required = tuple(_applying(self.project, self.environment, lifted(source.lines, keeping_pins=True)))
         return tuple(text for text in required if required_name(text) not in present)
 
     def take(self, sources: Iterable[_Source], *, only: frozenset[str] | None = None) -> None:
@@ -390,12 +392,13 @@ def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
     return _Source(f"{path.name} (--with changes it)", requirements)
 
 
-def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
+def lifted(requirements: Iterable[str], *, keeping_pins: bool = False) -> tuple[str, ...]:
     """Return the requirements without exact versions, addresses and duplicates; invalid ones are left out."""
     loose: dict[str, None] = {}
     for text in requirements:
         try:
-            loose[unpinned(text.partition("@")[0])] = None
+            free = unpinned(text.partition("@")[0])
+            loose[text if keeping_pins else free] = None
         except InvalidRequirement:
             continue
     return tuple(loose)

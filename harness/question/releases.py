@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
+from harness.environment.interpreter import target_of
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Lock, Release, Repro, normalized_name, parsed_version
 from harness.model.lock import ERA, NONE, AsOf
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 NO_HOLDS = "none"  # --hold none
+_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 15))
 
 
 @frozen
@@ -314,4 +316,27 @@ def find_anchor(line: ReleaseLine, prober: Probing) -> tuple[Lock | None, int | 
         words = words or resolution.words
     raise UnknownRelease(
         subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
+    )
+
+
+def pythons_for(releases: Sequence[Release | None]) -> list[str]:
+    """Return the Pythons that each of these releases can be installed with; none if there is no release."""
+    targets = {python: target_of(f"{python}.0") for python in _PYTHONS if releases}
+    return [
+        python
+        for python, target in targets.items()
+        if all(release is not None and release.left_out_because(target) is None for release in releases)
+    ]
+
+
+def newest_with_wheels(project: str, moment: datetime, index: Index) -> Release | None:
+    """Return the newest release of a day that has wheels; that any older one has says nothing about a solution."""
+    releases = index.known_releases(project)
+    then = [
+        release
+        for release in releases
+        if release.uploaded is not None and release.uploaded <= moment and release.wheels
+    ]
+    return next(
+        (release for release in reversed(then) if not release.version.is_prerelease), then[-1] if then else None
     )

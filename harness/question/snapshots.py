@@ -13,7 +13,6 @@ from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.dates import ERA_MARGIN, era_of
-from harness.environment.interpreter import target_of
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
@@ -25,7 +24,7 @@ from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read
 from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Question
-from harness.question.releases import check_ends
+from harness.question.releases import check_ends, newest_with_wheels, pythons_for
 from harness.question.request import End, EndKind, Ends, day_end
 from harness.question.revisions import LockHistory, TrackedFile
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _UNPIN = "--unpin takes newer releases, "
+_SHOWN = 6  # packages that are named
 
 
 class NoSolution(UserMistake):
@@ -294,9 +294,11 @@ class Snapshots:
         if lock is None:
             raise UserMistake(f"{end.text} can't be installed again: {_in_one_line(resolution)}")
         notes = (*dict.fromkeys((*pins.notes, *changed)), *_built_words(end, lock))
-        if missing:
-            lock, when = self._with_missing(end, lock, missing)
-            notes += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
+        # People also write lists of only what they import.
+        is_list = end.path is not None and end.path.suffix in (".txt", ".in")
+        if missing or is_list:
+            lock, added = self._with_missing(end, lock, missing, pins.requirements if is_list else ())
+            notes += added
         combination = self._required(pin.name for pin in lock.pins)
         return Snapshot(
             end=end, repro=repro, combination=combination, lock=lock, way=Way.NEAR, notes=notes, changed=changed
@@ -321,19 +323,25 @@ class Snapshots:
             raise UserMistake(f"{what}: {_in_one_line(resolution)}", hint=hint)
         return evolve(other, end=end, lock=resolution.lock, way=Way.NEAR, notes=())
 
-    def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
-        """Return the lock with further requirements, as new as its newest package, and words about that day.
+    def _with_missing(
+        self, end: End, lock: Lock, missing: Sequence[str], own: Sequence[str]
+    ) -> tuple[Lock, tuple[str, ...]]:
+        """Return the lock with `missing` requirements and with what its `own` require, and sentences about them.
 
-        No version of the lock is changed. Raises `UserMistake`.
+        What is added is as new as its newest package, or of the day of the commit that has the own ones. No version of
+        the lock is changed. Raises `UserMistake`.
         """
         uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
         day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
+        wholes = [((*missing, *own), end.moment or day)] if own else []  # which may contradict each other
         resolution = None
-        for as_of in dict.fromkeys((day, None)):
+        for wanted, as_of in dict.fromkeys((*wholes, (tuple(missing), day), (tuple(missing), None))):
+            if not wanted:
+                return lock, ()
             pinned: list[str] = []
             while True:
                 buildable = evolve(
-                    self._required((*missing, *pinned), as_of),
+                    self._required((*wanted, *pinned), as_of),
                     near=lock.id,
                     from_source=self._any_source,
                     prereleases=prereleases_of(lock),
@@ -345,9 +353,11 @@ class Snapshots:
                 moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
                 if not moved:
                     locked = {pin.name for pin in lock.pins}
-                    added = (pin for pin in answer.lock.pins if pin.name not in locked)
-                    when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
-                    return evolve(lock, pins=(*lock.pins, *added)), when
+                    added = [pin for pin in answer.lock.pins if pin.name not in locked]
+                    named = listed(map(name_of, missing) if missing else [pin.name for pin in added], _SHOWN)
+                    when = f", as of {as_of:%Y-%m-%d}" if as_of is not None else ""
+                    notes = (f"{end.text} has no {named}: installed as well{when}",) if added else ()
+                    return evolve(lock, pins=(*lock.pins, *added)), notes
                 pinned += [f"{change.name}=={change.before}" for change in moved]
         words = _in_one_line(resolution) if resolution is not None else ""
         raise UserMistake(
@@ -437,14 +447,14 @@ class Snapshots:
         moment = combination.as_of or datetime.now(UTC)
         if exact:
             return self._python_hint(exact, _UNPIN)
-        return self._python_hint([_newest_with_wheels(name, moment, index) for name in projects])
+        return self._python_hint([newest_with_wheels(name, moment, index) for name in projects])
 
     def _python_hint(self, releases: Sequence[Release | None], also: str = "") -> tuple[str, str]:
         """Say which Python has wheels of all these releases, after `also`; and return it if this machine has it.
 
         Both are "" if there is none, or this Python has them, too: then wheels are not why there is no solution.
         """
-        fitting = _pythons_for(releases)
+        fitting = pythons_for(releases)
         if not fitting or self.interpreter.minor in fitting:
             return "", ""
         installed = self._on_this_machine(fitting)
@@ -472,29 +482,3 @@ def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
     built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
     why = f"built from source, because there is no wheel for Python {lock.minor}"
     return (f"{end.text}: {why}: {', '.join(built)}",) if built else ()
-
-
-_KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
-
-
-def _pythons_for(releases: Sequence[Release | None]) -> list[str]:
-    """Return the Pythons that each of these releases can be installed with; none if there is no release."""
-    targets = {python: target_of(f"{python}.0") for python in _KNOWN if releases}
-    return [
-        python
-        for python, target in targets.items()
-        if all(release is not None and release.left_out_because(target) is None for release in releases)
-    ]
-
-
-def _newest_with_wheels(project: str, moment: datetime, index: Index) -> Release | None:
-    """Return the newest release of a day that has wheels; that any older one has says nothing about a solution."""
-    releases = index.known_releases(project)
-    then = [
-        release
-        for release in releases
-        if release.uploaded is not None and release.uploaded <= moment and release.wheels
-    ]
-    return next(
-        (release for release in reversed(then) if not release.version.is_prerelease), then[-1] if then else None
-    )

@@ -142,10 +142,10 @@ def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
 
 @pytest.mark.parametrize(
     ("program", "expected"),
-    [("mypy", ("attrs", "mypy", "black")), ("sphinx", ("attrs", "sphinx", "furo")), ("pdoc", ("attrs",))],
+    [("mypy", ("attrs", "mypy", "black")), ("sphinx", ("attrs", "sphinx==4.5.0", "furo")), ("pdoc", ("attrs",))],
 )
 def test_a_place_that_names_the_program_of_the_command_is_taken_whole(tmp_path, program, expected):
-    write(tmp_path, "docs/requirements.txt", "sphinx\nfuro\n")
+    write(tmp_path, "docs/requirements.txt", "sphinx==4.5.0\nfuro\n")
     write(tmp_path, "pyproject.toml", "[project]\nname = 'mine'\ndependencies = ['attrs']\n"
           "[dependency-groups]\ndev = ['mypy', 'black']\n")  # fmt: skip
     wanted = RequestedExtras(find=True, program=program)
