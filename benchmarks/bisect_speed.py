@@ -72,10 +72,10 @@ def measure(task: Task, place: Place, ways: Sequence[str], runs: int) -> dict[st
 
 def _idle_since(before: Any) -> float:
     """The share of the time of all CPUs since then in which they had nothing to do; other processes are not told."""
-    spent = {name: value - getattr(before, name) for name, value in psutil.cpu_times()._asdict().items()}
-    return (spent["idle"] + spent.get("iowait", 0.0)) / sum(
-        spent[name] for name in spent if not name.startswith("guest")
-    )
+    names = [name for name in before._fields if not name.startswith("guest")]
+    now = psutil.cpu_times()
+    spent: dict[str, float] = {name: getattr(now, name) - getattr(before, name) for name in names}
+    return (spent["idle"] + spent.get("iowait", 0.0)) / sum(spent.values())
 
 
 def report(task: Task, measured: dict[str, list[Measured]]) -> dict[str, Any]:
