@@ -24,7 +24,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
+import psutil  # type: ignore[import-untyped,unused-ignore]
 from attrs import asdict, evolve
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # import the harness of this checkout
