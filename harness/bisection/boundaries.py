@@ -18,7 +18,7 @@ from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
-from harness.errors import HarnessError, UserMistake
+from harness.errors import UserMistake
 from harness.events import LevelBegan
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
@@ -26,7 +26,7 @@ from harness.model.culprit import Culprit, Finding, Level
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Lanes, Task
 from harness.probing.line import Line, ProbedLine, SearchedLine
-from harness.run.process import Cancelled
+from harness.probing.probe import run_ahead
 from harness.search import LineStatus
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.model import Observation
     from harness.probing import Judge
-    from harness.probing.probe import Probe, Probing
+    from harness.probing.probe import Probing
     from harness.question.question import Question
     from harness.search import Trial
     from harness.session import Session
@@ -123,7 +123,7 @@ def search_line(
 
             def repeat_beside(leave: int) -> None:
                 if lanes.free > leave and (trial := next(missing, None)) is not None:
-                    beside.append(lanes.submit(partial(_repeated, line.prober, line.probe_of(searched.record, trial))))
+                    beside.append(lanes.submit(partial(run_ahead, line.prober, line.probe_of(searched.record, trial))))
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
@@ -170,15 +170,6 @@ def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
         first, last = ("fixed in", "last bad") if line.find_fix else ("first bad", "last good")
         level = Level.COMMIT if line.unit == "commit" else Level.RELEASE
         reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))
-
-
-def _repeated(prober: Probing, probe: Probe) -> str:
-    """Run a repetition that may be missing, and return its key; "" if it was known, or could not be run."""
-    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
-        prepared = prober.prepare(probe)
-        if prepared.observation is None:
-            return prober.execute(prepared).key
-    return ""
 
 
 def answer_line(

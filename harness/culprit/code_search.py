@@ -20,7 +20,6 @@ from harness.culprit.sides import METADATA, Exchange, Side, Sides
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.model import Observation, Trace
-from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
 from harness.probing.probe import is_warm
@@ -242,24 +241,24 @@ def warmed(search: CodeSearch) -> Iterator[CodeSearch]:
     checks = warm.checks
     try:
         yield evolve(search, warm=warm)
+        search.trials.proofs([claim for claim, _ in search.trials.tally.begun])
     finally:
+        for _, task in search.trials.tally.begun:
+            task.stop()
         warm.end_expected()
         search.trials.tally.ran_now += warm.checks - checks
 
 
 def fewest(search: CodeSearch, *, only_in_parts: bool) -> Reduced:
-    """Find the smallest set of units whose reversal removes the difference; see `CodeSearch.reduced`.
-
-    What the result rests on runs again in fresh processes.
-    """
+    """Find the smallest set of units whose reversal removes the difference; see `CodeSearch.reduced`."""
     search.expect_reverted(search.parts[:_LIKELY])
     reduced = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
-    proof = _confirmed(search, reduced)
-    return reduced if proof is None or not proof.holds else evolve(reduced, shown=proof.observation)
+    _confirm(search, reduced)
+    return reduced
 
 
-def _confirmed(search: CodeSearch, reduced: Reduced) -> Proof | None:
-    """The proof of a set that a warm run has shown, None if a fresh run has; the likeliest set below it runs again too.
+def _confirm(search: CodeSearch, reduced: Reduced) -> None:
+    """Start fresh runs of a set that a warm run has shown, and of the likeliest set below it.
 
     What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
     added to the culprit until a fork passes.
@@ -277,10 +276,10 @@ def _confirmed(search: CodeSearch, reduced: Reduced) -> Proof | None:
         if units is not None
     ]
     if reduced.shown is None or not is_warm(reduced.shown):
-        trials.proofs(claims[:-1])
-        return None
+        trials.begin_proofs(claims[:-1])
+        return
     search.expect_advanced(reduced.units)
-    return trials.proofs(claims)[-1]
+    trials.begin_proofs(claims)
 
 
 def file_units(search: CodeSearch, units: Candidate) -> list[Unit]:

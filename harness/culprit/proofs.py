@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 
 from attrs import define, evolve, field, frozen
 
@@ -21,9 +22,9 @@ from harness.model import (
 )
 from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.probing.lanes import Engine, Lanes
+from harness.probing.lanes import Engine, Lanes, Priority, Task
 from harness.probing.line import SearchedLine
-from harness.probing.probe import Around, Probing, is_warm
+from harness.probing.probe import Around, Probing, is_warm, run_ahead
 from harness.question.question import Question
 from harness.search import Grid, Trial
 
@@ -60,7 +61,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases, and `sides` are the nearest ones that differ in the culprit package. `used` has the keys of observations
     that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
-    hold, also of what is not a finding.
+    hold, also of what is not a finding. `begun` are the claims whose runs go on beside the search.
     """
 
     ran_now: int = 0
@@ -68,6 +69,7 @@ class Tally:
     sides: Sides | None = None
     used: set[str] = field(factory=set)
     failed: int = 0
+    begun: list[tuple[Claim, Task[str]]] = field(factory=list)
 
 
 @frozen
@@ -171,8 +173,17 @@ class Trials:
         judgement = self.judge(run)
         return Proof(sentence, expected, judgement.verdict, judgement.reason, run)
 
+    def begin_proofs(self, claims: Iterable[Claim]) -> None:
+        """Start the fresh runs of some claims on lanes: `proofs` of them then waits for these runs."""
+        prober = Unseen(self.prober, frozenset(self.tally.used))
+        for claim in claims:
+            run = partial(run_ahead, prober, evolve(claim.probe, fresh=True))
+            self.tally.begun.append((claim, self.lanes.submit(run, Priority.PROOF)))
+
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
         """Prove counterfactuals by runs in fresh processes, in parallel if there are lanes; see `proof`."""
+        begun = [task for claim, task in self.tally.begun if claim in claims]
+        self.tally.begun[:] = [(claim, task) for claim, task in self.tally.begun if claim not in claims]
         proofs: dict[int, Proof] = {}
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
@@ -184,6 +195,7 @@ class Trials:
 
         grid = Grid(len(claims))
         self.repeat_beside(len(claims))
+        ahead = {task.result() for task in begun}
         Engine(
             Unseen(self.prober, frozenset(self.tally.used)),
             self.lanes,
@@ -193,6 +205,7 @@ class Trials:
             self.reporter,
             lambda: Progress(left=grid.remaining()),
             is_proof=True,
+            fresh=ahead,
         ).drive(grid)
         self.tally.used.update(proof.observation.key for proof in proofs.values() if proof.observation is not None)
         self.tally.failed += sum(not proof.holds for proof in proofs.values())

@@ -14,6 +14,7 @@ run can be repeated at the same path.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -47,14 +48,11 @@ class WatchedEnvironment:
     scratch: Path
     pycache: Path | None = None
     bytecode: Path | None = None
-    _look: Callable[[bool], tuple[str, ...]] = field(default=lambda _: (), alias="look")
+    _look: Callable[[], tuple[str, ...]] = field(default=tuple, alias="look")
 
-    def altered(self, *, was_writable: bool = True) -> tuple[str, ...]:
-        """Compare the environment after the run, once: the files that changed. If none, its bytecode is kept.
-
-        A shared environment is not compared unless it `was_writable` to the run.
-        """
-        return self._look(was_writable)
+    def altered(self) -> tuple[str, ...]:
+        """Compare the environment after the run, once: the files that changed. If none, its bytecode is kept."""
+        return self._look()
 
 
 @contextlib.contextmanager
@@ -67,6 +65,7 @@ def watched_environment(
     alias: int = 0,
     within: Path | None = None,
     as_is: bool = False,
+    is_writable: bool = True,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
@@ -74,7 +73,8 @@ def watched_environment(
     is taken `as_is`, for a run that only guides a search, is not, and the run has the bytecode that there is.
     `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
     file. An `alias` other than 0 is another path to a shared environment. The scratch folder is one of the cache, or
-    `within` another. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
+    `within` another. What a run can't write to is not compared after it: in a sandbox an environment is not
+    `is_writable`, unless it is `apart`. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(within or workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
@@ -104,13 +104,12 @@ def watched_environment(
         tree = stack.enter_context(
             BytecodeTree.opened(builder.bytecode, sources, scratch / "pycache", shared=lasting, without=exchanged)
         )
-        before = signatures(folder) if mixture is not None else set()
+        may_change = is_writable or not is_shared
+        before = signatures(folder) if mixture is not None and may_change else set()
 
-        def look(was_writable: bool) -> tuple[str, ...]:
-            differs: list[str] = []
-            if was_writable or not is_shared:
-                differs = builder.differences(manifest, base, location if is_shared else None)
-            if mixture is not None:
+        def look() -> tuple[str, ...]:
+            differs = builder.differences(manifest, base, location if is_shared else None) if may_change else []
+            if mixture is not None and may_change:
                 differs += sorted({path for path, _ in before ^ signatures(folder)})
             differs += tree.differences()
             if not differs and mixture is None:
@@ -188,11 +187,16 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file with its times, or link a large one, which is compiled."""
-    if Path(source).stat().st_size > _LARGE:
-        Path(target).symlink_to(source)
-    else:
-        shutil.copy2(source, target)
+    """Copy a file with its times, or link a large one, which is compiled. Thousands are copied, so it must be quick."""
+    with open(source, "rb", buffering=0) as file:  # noqa: PTH123 - for speed
+        status = os.fstat(file.fileno())
+        if status.st_size > _LARGE:
+            os.symlink(source, target)  # noqa: PTH211 - for speed
+            return
+        with open(target, "xb", buffering=0) as copy:  # noqa: PTH123 - for speed
+            copy.write(file.read())
+            os.fchmod(copy.fileno(), status.st_mode)
+            os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:

@@ -51,7 +51,6 @@ class Needs(enum.Enum):
     """What a call occupies while it runs."""
 
     LANE = enum.auto()  # one run
-    ALL_LANES = enum.auto()  # a run that others beside it would slow down, or disturb
     BUILDER = enum.auto()  # no lane: a preparation, of which a few go on beside the runs
 
 
@@ -114,7 +113,7 @@ class Lanes:
         """How many lanes no call occupies or waits for."""
         with self._lock:
             wanted = [task.needs for task in (*self._running, *self._waiting) if task.needs is not Needs.BUILDER]
-        return 0 if Needs.ALL_LANES in wanted else max(0, self.count - len(wanted))
+        return max(0, self.count - len(wanted))
 
     def close(self) -> None:
         """Cancel the calls that wait, wait for the others, and accept no more."""
@@ -126,21 +125,19 @@ class Lanes:
         wait(self._running.copy())
 
     def _start(self) -> None:
-        """Start the calls whose turn it is. One that waits for lanes keeps those after it from taking them."""
+        """Start the calls whose turn it is."""
         with self._lock:
             if self._is_closed:
                 return
             busy = [task.needs for task in self._running]
             builders, lanes = _BUILDERS - busy.count(Needs.BUILDER), self.count - busy.count(Needs.LANE)
-            lanes = 0 if Needs.ALL_LANES in busy else lanes
             for task in list(self._waiting):
                 if task.needs is Needs.BUILDER:
                     is_turn = builders > 0
                     builders -= 1
                 else:
-                    taken = self.count if task.needs is Needs.ALL_LANES else 1
-                    is_turn = lanes >= taken
-                    lanes -= taken if is_turn else lanes
+                    is_turn = lanes > 0
+                    lanes -= 1
                 if is_turn:
                     self._waiting.remove(task)
                     if task.set_running_or_notify_cancel():
@@ -282,8 +279,7 @@ class Engine(Generic[C]):
                 work.begun = self.clock()
                 run = partial(self.prober.execute, prepared)
                 priority = Priority.PROOF if self.is_proof else Priority.ASKED
-                needs = Needs.ALL_LANES if prepared.is_warm else Needs.LANE
-                work.running = self.lanes.submit(run, priority, needs)
+                work.running = self.lanes.submit(run, priority)
                 keys.add(prepared.key)
 
     def _collect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from datetime import UTC, datetime
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve, frozen
 
+from harness.errors import HarnessError
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.run.process import Cancelled
 from harness.run.runner import Terms
 from harness.store import Store, observation_key
 
@@ -56,8 +59,8 @@ class Prepared:
     """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
 
     `key` identifies the observation in the store, `drift` says where its lock differs from the requested
-    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked, with no run beside
-    it. With `zygote` it is forked from that process.
+    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked. With `zygote` it is
+    forked from that process.
     """
 
     probe: Probe
@@ -128,6 +131,15 @@ class Probers(Around):
     def prober_of(self, probe: Probe) -> Probing:
         """The one of the probe's interpreter."""
         return self.by_python[probe.combination.python]
+
+
+def run_ahead(prober: Probing, probe: Probe) -> str:
+    """Run a probe that may be missing later, and return its key; "" if it was known, or could not be run."""
+    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+        prepared = prober.prepare(probe)
+        if prepared.observation is None:
+            return prober.execute(prepared).key
+    return ""
 
 
 def is_warm(observation: Observation) -> bool:

@@ -291,6 +291,7 @@ class Prober:
             alias=alias,
             within=within,
             as_is=zygote is not None,
+            is_writable=self.sandbox is None,
         ) as place:
             imports = self.imports_file(probe, place.environment.lock)
             is_recorded = (probe.trace is not None or probe.records_imports) and not imports.is_file()
@@ -316,7 +317,7 @@ class Prober:
             machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}
             if environment.folder is None:
                 machine["in_place"] = str(environment.python)
-            return evolve(ran, machine=machine), place.altered(was_writable=self.sandbox is None)
+            return evolve(ran, machine=machine), place.altered()
 
     def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
         """The job of a run in an environment; it has no log yet."""

@@ -323,3 +323,19 @@ def test_repetitions_can_share_one_environment(parts):
     ):
         assert place.pycache != beside.pycache
         assert place.environment.folder == beside.environment.folder
+
+
+def test_an_environment_that_is_taken_as_it_is_is_neither_compared_nor_rebuilt(tmp_path, house, uv_cache, interpreter):
+    parts = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+    lock = parts.resolver.resolve(Combination(interpreter.version, ("helper==1.0",))).lock
+    built = parts.builder.build(lock)
+    module = site_packages(built.folder) / "helper.py"
+    module.unlink()
+    module.write_text("NUMBER = 7\n", encoding="utf-8")
+    guiding = parts.builder.build(lock, as_is=True)
+    with watched_environment(parts.builder, guiding, as_is=True) as place:
+        assert place.environment == built
+        assert place.altered() == ()
+    assert "7" in module.read_text(encoding="utf-8")
+    with watched_environment(parts.builder, parts.builder.build(lock)):
+        assert "7" not in module.read_text(encoding="utf-8")

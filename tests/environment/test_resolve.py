@@ -134,3 +134,17 @@ def test_uv_that_works_offline_is_no_network(tmp_path, interpreter, monkeypatch,
         parts = make_parts(tmp_path, PipSettings(index_url=url), tmp_path / "uv", interpreter)
         with pytest.raises(NoNetwork, match="set to work offline"):
             parts.resolver.resolve(Combination(interpreter.version, ("far",)), refresh=refresh)
+
+
+def test_a_lock_of_known_projects_comes_from_the_cache_unless_that_lacks_a_release(tmp_path, interpreter, ask):
+    house = Wheelhouse(tmp_path / "house")
+    for version in ("1.0", "2.0"):
+        house.add("part", version)
+    house.add("whole", "1.0", requires=("part",))
+    older, newer = ask("whole==1.0", "part<2"), ask("whole==1.0")
+    with house.served() as url:
+        resolver = make_parts(tmp_path, PipSettings(index_url=url), tmp_path / "uv", interpreter).resolver
+        online = resolver.resolve(older)
+        assert versions(resolver.resolve(newer)) == {"whole": "1.0", "part": "2.0"}  # not 1.0, which the cache has
+    assert versions(online) == {"whole": "1.0", "part": "1.0"}
+    assert resolver.resolve(older) == online  # without a server

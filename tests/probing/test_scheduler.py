@@ -84,7 +84,7 @@ def test_what_is_prepared_needs_no_lane_and_two_are_prepared_at_a_time():
 
 
 def test_a_lane_is_free_if_no_call_occupies_it_or_waits_for_it():
-    go, wanted = threading.Event(), (Needs.LANE, Needs.BUILDER, Needs.LANE, Needs.LANE, Needs.ALL_LANES)
+    go, wanted = threading.Event(), (Needs.LANE, Needs.BUILDER, Needs.LANE, Needs.LANE, Needs.LANE)
     with closing(Lanes(3)) as lanes:
         free = [lanes.free]
         for needs in wanted:
@@ -119,6 +119,5 @@ def test_all_calls_end_and_no_need_is_exceeded(count, calls):
                 task.stop()
         assert not wait(tasks, WAIT_S).not_done
     for at_once in seen:
-        assert at_once[Needs.LANE] <= (0 if at_once[Needs.ALL_LANES] else count)
-        assert at_once[Needs.ALL_LANES] <= 1
+        assert at_once[Needs.LANE] <= count
         assert at_once[Needs.BUILDER] <= 2
