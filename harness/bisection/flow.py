@@ -216,7 +216,7 @@ class PackageQuestion:
     def _advice_on_untried(self) -> str:
         """Return how to run the releases beside a change that were left out, "" if none were or nothing helps."""
         good = self.ends.good
-        ends = [*(["--good", shlex.quote(good.end.text)] if good is not None else []), *self._until]
+        ends = [*(["--good", good.end.option] if good is not None and good.end.option else []), *self._until]
         culprits = [culprit for failure in self.failures for culprit in failure.culprits]
         return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
 

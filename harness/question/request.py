@@ -75,6 +75,14 @@ class End:
         return self.kind is EndKind.DAY and self.text == TODAY
 
     @property
+    def option(self) -> str:
+        """The text for --good or --bad, quoted for a shell.
+
+        "" for an older release of one package beside the others of today, which no option names.
+        """
+        return "" if self.kind is EndKind.RELEASE and " " in self.text else shlex.quote(self.text)
+
+    @property
     def day(self) -> str:
         """The day of a commit (ISO date), else the end's text."""
         return f"{self.moment:%Y-%m-%d}" if self.commit is not None and self.moment is not None else self.text
