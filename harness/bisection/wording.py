@@ -11,12 +11,13 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Outcome, Signature, Verdict
+from harness.model import Change, Observation, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
+from harness.question.lower_bounds import admits
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, LineResult, LineStatus
@@ -422,7 +423,14 @@ def _workaround(answer: Answer) -> str:
         shown = f"a run with {them} passed"
     elif run.key in sides:
         shown = f"the tests that it broke pass with {them}"
-    return f"{answer.constraint} ({shown})"
+    lifted = [text for text in answer.comparison.not_kept if not _is_met(text, run)]
+    return f"{answer.constraint} ({shown}{f', without {listed(lifted)}' if lifted else ''})"
+
+
+def _is_met(requirement: str, run: Observation) -> bool:
+    """Whether what ran meets a requirement; what is not installed is not in its way."""
+    version = run.lock.version_of(name_of(requirement)) if run.lock is not None else None
+    return version is None or admits(requirement, version)
 
 
 def cause_of(culprit: Culprit) -> str:
