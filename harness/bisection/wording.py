@@ -11,7 +11,7 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Observation, Outcome, Signature, Verdict, name_of
+from harness.model import Change, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
@@ -423,14 +423,15 @@ def _workaround(answer: Answer) -> str:
         shown = f"a run with {them} passed"
     elif run.key in sides:
         shown = f"the tests that it broke pass with {them}"
-    lifted = [text for text in answer.comparison.not_kept if not _is_met(text, run)]
-    return f"{answer.constraint} ({shown}{f', without {listed(lifted)}' if lifted else ''})"
+    unmet = contradicted(answer)
+    return f"{answer.constraint} ({shown}{f', without {listed(unmet)}' if unmet else ''})"
 
 
-def _is_met(requirement: str, run: Observation) -> bool:
-    """Whether what ran meets a requirement; what is not installed is not in its way."""
-    version = run.lock.version_of(name_of(requirement)) if run.lock is not None else None
-    return version is None or admits(requirement, version)
+def contradicted(answer: Answer) -> tuple[str, ...]:
+    """Return the project's own requirements that the run with the constraints does not meet."""
+    lock = answer.verified_by.lock if answer.verified_by is not None else None
+    versions = {text: lock.version_of(name_of(text)) for text in answer.comparison.not_kept} if lock is not None else {}
+    return tuple(text for text, version in versions.items() if version is not None and not admits(text, version))
 
 
 def cause_of(culprit: Culprit) -> str:
