@@ -79,14 +79,16 @@ def test_modules_that_act_at_each_fork_do_not_hinder_it_on_any_python(
     assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
 
 
-def test_a_fork_has_the_variables_and_signal_handlers_that_an_import_has_set(tmp_path: Path, modules: Path) -> None:
+def test_a_fork_has_the_variables_signal_handlers_and_collector_that_an_import_has_set(
+    tmp_path: Path, modules: Path
+) -> None:
     source = (
-        "import os, signal\nos.environ['LEFT_BY_IMPORT'] = 'yes'\nGOT = []\n"
+        "import gc, os, signal\nos.environ['LEFT_BY_IMPORT'] = 'yes'\ngc.disable()\nGOT = []\n"
         "for number in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(number, lambda got, _: GOT.append(got))\n"
     )
     (modules / "leaving.py").write_text(source, encoding="utf-8")
     script = (
-        "import os, signal, leaving\nfor number in (signal.SIGTERM, signal.SIGINT):\n    os.kill(os.getpid(), number)\n"
+        "import gc, os, signal, leaving\nassert not gc.isenabled() and gc.get_threshold()[0]\nfor number in (signal.SIGTERM, signal.SIGINT):\n    os.kill(os.getpid(), number)\n"
         "print(os.environ['LEFT_BY_IMPORT'], len(leaving.GOT))\n"
     )
     with start(tmp_path, modules, "leaving") as zygote:
