@@ -79,18 +79,27 @@ def test_modules_that_act_at_each_fork_do_not_hinder_it_on_any_python(
     assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
 
 
-def test_a_fork_has_the_variables_and_signal_handlers_that_an_import_has_set(tmp_path: Path, modules: Path) -> None:
-    source = (
-        "import os, signal\nos.environ['LEFT_BY_IMPORT'] = 'yes'\nGOT = []\n"
-        "for number in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(number, lambda got, _: GOT.append(got))\n"
-    )
-    (modules / "leaving.py").write_text(source, encoding="utf-8")
-    script = (
-        "import os, signal, leaving\nfor number in (signal.SIGTERM, signal.SIGINT):\n    os.kill(os.getpid(), number)\n"
-        "print(os.environ['LEFT_BY_IMPORT'], len(leaving.GOT))\n"
-    )
+LEAVING = """
+import gc, os, signal
+os.environ["LEFT_BY_IMPORT"] = "yes"
+gc.disable()
+GOT = []
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda got, _: GOT.append(got))
+"""
+USING_WHAT_IS_LEFT = """
+import gc, os, signal, leaving
+assert not gc.isenabled() and gc.get_threshold()[0]
+for number in (signal.SIGTERM, signal.SIGINT):
+    os.kill(os.getpid(), number)
+print(os.environ["LEFT_BY_IMPORT"], len(leaving.GOT))
+"""
+
+
+def test_a_fork_has_what_an_import_has_set_besides_its_module(tmp_path: Path, modules: Path) -> None:
+    (modules / "leaving.py").write_text(LEAVING, encoding="utf-8")
     with start(tmp_path, modules, "leaving") as zygote:
-        ran = forked(tmp_path, zygote, script)
+        ran = forked(tmp_path, zygote, USING_WHAT_IS_LEFT)
     assert ran.outcome is Outcome.COMPLETED, ran
     assert "yes 2" in ran.tail
 

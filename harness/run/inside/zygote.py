@@ -193,10 +193,12 @@ def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
 
 
 def _import_and_serve(order: dict[str, Any], control: socket.socket, guard: Any, child: Any) -> None:
-    gc.disable()  # what imports create stays, so the collector would only take time
+    threshold = gc.get_threshold()
+    gc.set_threshold(0)  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
-    gc.enable()
+    if not gc.get_threshold()[0]:  # no import has set another one
+        gc.set_threshold(*threshold)
     report = {"problem": problem, "executed": sorted(child.used_files())}
     control.sendall(f"{json.dumps(report)}\n".encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
