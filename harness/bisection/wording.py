@@ -11,12 +11,13 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Outcome, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
+from harness.question.lower_bounds import admits
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, LineResult, LineStatus
@@ -424,7 +425,15 @@ def _workaround(answer: Answer) -> str:
         shown = f"a run with {them} passed"
     elif run.key in sides:
         shown = f"the tests that it broke pass with {them}"
-    return f"{answer.constraint} ({shown})"
+    unmet = contradicted(answer)
+    return f"{answer.constraint} ({shown}{f', without {listed(unmet)}' if unmet else ''})"
+
+
+def contradicted(answer: Answer) -> tuple[str, ...]:
+    """Return the project's own requirements that the run with the constraints does not meet."""
+    lock = answer.verified_by.lock if answer.verified_by is not None else None
+    versions = {text: lock.version_of(name_of(text)) for text in answer.comparison.not_kept} if lock is not None else {}
+    return tuple(text for text, version in versions.items() if version is not None and not admits(text, version))
 
 
 def cause_of(culprit: Culprit) -> str:
