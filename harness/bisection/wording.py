@@ -38,6 +38,7 @@ def _answer(answer: Answer) -> str:
     subject, unit, repro = answer.subject, boundary.change.unit, answer.repro
     oldest, newest = _outermost(boundary)
     good_end = answer.asked.ends.get("good")
+    notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
     match answer.status:
         case Status.FOUND | Status.FIXED:
             return change_in_words(answer)
@@ -47,6 +48,8 @@ def _answer(answer: Answer) -> str:
             return f"No failure: {repro} passes {where}" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
         case Status.NOT_FIXED:
             return f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
+        case Status.NOT_A_REGRESSION if notes:
+            return f"Not a regression: {notes}."
         case Status.NOT_A_REGRESSION if oldest:
             is_named = oldest == (good_end or {}).get("text")
             which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
@@ -67,7 +70,6 @@ def _answer(answer: Answer) -> str:
         case Status.INCONCLUSIVE if answer.comparison.not_rebuilt:
             return f"Not sure: the good end could not be rebuilt: {answer.comparison.not_rebuilt}."
         case _:
-            notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
             return f"Not sure: {notes or 'no culprit could be proved'}."
 
 
@@ -113,7 +115,7 @@ def _how_far(answer: Answer) -> str:
     newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
     older = effect.bad if answer.first_good else effect.good
     runs = effect.good_runs + effect.bad_runs
-    goes = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}"
+    goes = f" {answer.signature.measure} goes from {older:g} to {side:g} with {newer}"
     if effect.spread == 0:
         return f"{goes}, the same in all {runs} runs."
     return f"{goes} (medians of {runs} runs): {_difference(effect, flip=answer.first_good is not None)}."
@@ -144,7 +146,7 @@ def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | No
         return _unjudged_end(boundary, result, signature)
     if effect is not None and signature is not None and not effect.is_clear:
         return (
-            f"{signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"{signature.measure} varies by {effect.spread:.3g} between runs of one side, too much to "
             f"tell {listed(suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
             f"({effect.bad_runs}) show {_difference(effect)}"
         )
