@@ -24,7 +24,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict
+import psutil  # type: ignore[import-untyped,unused-ignore]
+from attrs import asdict, evolve
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # import the harness of this checkout
 
@@ -61,24 +62,35 @@ def measure(task: Task, place: Place, ways: Sequence[str], runs: int) -> dict[st
         for way in ways:
             if way != _AGAIN:
                 place.forget(bytecode_of=SUBJECT if way.endswith("new releases") else "")
+            before = psutil.cpu_times()
             result = functions[way](task, place)
+            result = evolve(result, idle=_idle_since(before))
             measured[way].append(result)
             print(f"run {number}: {way}: {result.wall_s:.1f} s, {result.probes} probes", file=sys.stderr, flush=True)
     return measured
+
+
+def _idle_since(before: Any) -> float:
+    """The share of the time of all CPUs since then in which they had nothing to do; other processes are not told."""
+    names = [name for name in before._fields if not name.startswith("guest")]
+    now = psutil.cpu_times()
+    spent: dict[str, float] = {name: getattr(now, name) - getattr(before, name) for name in names}
+    return (spent["idle"] + spent.get("iowait", 0.0)) / sum(spent.values())
 
 
 def report(task: Task, measured: dict[str, list[Measured]]) -> dict[str, Any]:
     """Print a table of medians, ratios to the harness, and the harness's own share; return them for JSON."""
     medians = {way: statistics.median(m.wall_s for m in results) for way, results in measured.items()}
     print(f"\n{SUBJECT} {task.releases[0]} .. {task.releases[-1]}, {len(task.releases)} releases; seconds, median")
-    print(f"{'':24}{'wall':>8}{'probes':>8}{'x harness':>11}{'own share':>11}")
+    print(f"{'':24}{'wall':>8}{'probes':>8}{'x harness':>11}{'CPUs idle':>11}{'own share':>11}")
     ratios, shares = {}, {}
     for way, results in measured.items():
         ratios[way] = medians[way] / medians["harness"]
         told = [1 - m.repro_s / m.wall_s for m in results if m.repro_s is not None and way == _ONE_LANE]
         shares[way] = statistics.median(told) if told else math.nan
         share = f"{shares[way]:>11.0%}" if told else ""
-        print(f"{way:24}{medians[way]:>8.1f}{results[0].probes:>8}{ratios[way]:>11.2f}{share}")
+        idle = statistics.median(m.idle for m in results)
+        print(f"{way:24}{medians[way]:>8.1f}{results[0].probes:>8}{ratios[way]:>11.2f}{idle:>11.0%}{share}")
     for way, target in TARGETS.items():
         if way in ratios:
             ratio = medians[way] / medians[_EACH_ONCE]

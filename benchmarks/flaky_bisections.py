@@ -4,7 +4,7 @@ Each bisection is a process of `harness bisect` with its default options, over t
 real environments, real runs, and no network. The first bad release is a random one each time. There is one kind for
 each way to ask: between releases of the package, between two lists of packages with a project's tests, and between two
 commits of the package's repository. `--bug` says what its luck depends on: a random number, a checksum of the path of
-the module, or the order of hashes.
+the module, the order of hashes, or a random number that another package drew when it was imported.
 
     python benchmarks/flaky_bisections.py --kind project --releases 14 --bisections 30
 """
@@ -57,6 +57,7 @@ LUCKS = {
     "random": "random.SystemRandom().random()",
     "path": "zlib.crc32(__file__.encode()) / 2**32",
     "hashes": "hash('dicey') % 1000 / 1000",
+    "import": "__import__('amber').LUCK",  # of a package that a fork may have imported
 }
 ENDS = {"no-failure": "no failure", "not-a-regression": "not a regression", "inconclusive": "not sure"}
 
@@ -102,10 +103,13 @@ def bisect(folder: Path, kind: str, releases: int, bug: Bug, options: list[str])
     """Bisect over `releases` releases or commits."""
     house = Wheelhouse(folder / "index")
     for number in range(1 if kind == "commits" else releases):
-        house.add("dicey", f"1.{number}", files={"dicey.py": bug.module(number)}, uploaded=_month(number))
-    for name in INNOCENT if kind == "project" else ():
+        requires = ("amber",) if bug.luck == "import" else ()
+        files = {"dicey.py": bug.module(number)}
+        house.add("dicey", f"1.{number}", files=files, requires=requires, uploaded=_month(number))
+    for name in INNOCENT if kind == "project" or bug.luck == "import" else ():
         for number in range(5):
-            house.add(name, f"1.{number}", files={f"{name}.py": f"VERSION = {number!r}\n"}, uploaded=_month(3 * number))
+            text = f"import random\n\nVERSION = {number!r}\nLUCK = random.SystemRandom().random()\n"
+            house.add(name, f"1.{number}", files={f"{name}.py": text}, uploaded=_month(3 * number))
     ask = {"releases": _releases, "project": _project, "commits": _commits}[kind]
     command, right = ask(folder, releases, bug)
     environ = {

@@ -89,7 +89,7 @@ class Session:
             written = [
                 f"results/{path.relative_to(results)}" if path is not None else "" for path in (report, constraints)
             ]
-        answer = everywhere(everywhere(answer, Observation, _slim), Repro, lambda repro: evolve(repro, source=""))
+        answer = everywhere(everywhere(answer, Observation, _slim), Repro, _without_places)
         return cls(command, tuple(recorder.happened), answer, *written)
 
     @classmethod
@@ -123,6 +123,11 @@ class Session:
         headline, *rest = screen.getvalue().rstrip().splitlines()
         steps = next((number for number, line in enumerate(rest) if not line.startswith("  ")), 0)
         return [headline, *(["..."] if steps else []), *rest[steps:]]
+
+
+def _without_places(repro: Repro) -> Repro:
+    """The repro without its source, and without where it is on this machine."""
+    return evolve(repro, source="", path=Path(repro.path).name)
 
 
 @frozen

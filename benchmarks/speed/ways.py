@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 @frozen
 class Measured:
-    """The wall time of one way over all steps, in seconds; `repro_s` is the part of the repro itself."""
+    """The wall time of one way over all steps, in seconds; `repro_s` is the part of the repro itself.
+
+    `idle` is the share of the time of all CPUs in which they had nothing to do, on a machine that does nothing else.
+    """
 
     wall_s: float
     probes: int
     repro_s: float | None = None
     detail: dict[str, Any] = field(factory=dict)
+    idle: float = 0.0
 
 
 def with_pip(task: Task, place: Place) -> Measured:

@@ -278,6 +278,7 @@ def question_of(session: Session, request: Request, kind: QuestionKind, ends: En
     settings, subject = session.settings, normalized_name(request.subject or "")
     good, bad = (ends.good, ends.bad) if ends is not None else (request.good, request.bad)
     repro, policy = chosen.repro, request.policy
+    repro = evolve(repro, signature=policy.recognising(repro.signature))
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)

@@ -13,14 +13,17 @@ from harness.bisection.failures import (
     fails,
     failures_between,
 )
+from harness.bisection.measuring import MeasuredEnds, Measuring
 from harness.bisection.observing import Observer, only_tests
 from harness.bisection.steps_back import WayBack
 from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
+from harness.probing import Judge, Probe
+from harness.probing.line import Line
 from harness.question.snapshots import Snapshot, Snapshots, end_words
 from harness.run.commands import NO_TESTS
-from harness.search import MOST_PASSES, passes_needed
+from harness.search import MOST_PASSES, Trial, passes_needed
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
@@ -60,6 +63,7 @@ class BothEnds:
     snapshots: Snapshots
     bad: Snapshot
     good: Snapshot | None
+    measured: MeasuredEnds | None = None
     newer: list[list[Observation]] = field(factory=list, init=False)
     way_back: WayBack | None = field(default=None, init=False)
     unlike: str = field(default="", init=False)
@@ -77,6 +81,9 @@ class BothEnds:
 
         Raises `UserMistake` if it can't be run, and `MachineFailedError`.
         """
+        if self.measured is not None:
+            self.bad_runs = [self.measured.of_side(self.measured.bad)]
+            return True
         label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
         run = self.observer.observe(label, probe)
         self.bad_runs = [run]
@@ -103,6 +110,9 @@ class BothEnds:
 
         Raises `UserMistake` and `MachineFailedError`.
         """
+        if self.measured is not None:
+            self.good_runs = [self.measured.of_side(self.measured.good)]
+            return True
         if self.good is not None:
             self._run_given(self.good)
             return True
@@ -114,6 +124,25 @@ class BothEnds:
         if end is not None:
             self.good, self.good_runs = end[0], [end[1]]
         return end is not None
+
+    def measure(self) -> MeasuredEnds:
+        """Run both ends until their numbers differ clearly. Raises `UserMistake`."""
+        if self.good is None:
+            raise UserMistake(
+                "a number needs two ends to compare",
+                hint="--good DAY names a day on which it was right",
+            )
+        self.check_different(self.good)
+        observer, snapshots = self.observer, (evolve(self.good, inside=None), evolve(self.bad, inside=None))
+
+        def probe(trial: Trial) -> Probe:
+            return evolve(snapshots[trial.position].itself(), attempt=trial.attempt)
+
+        line = Line("", tuple(snapshot.end.text for snapshot in snapshots), probe, good=0, bad=1)
+        judge = Judge(self.repro.signature, observer.prober.store)
+        measured = Measuring(line, judge, observer.prober, observer.lanes, observer.reporter).ends()
+        observer.tally.ran_now += measured.record.ran
+        return measured
 
     def further_back(self, tests: tuple[str, ...]) -> bool:
         """Step further back with only these tests, which fail in the good end that was found; it is replaced by one in
@@ -182,7 +211,12 @@ class BothEnds:
         flaky regression if it fails only in some of these runs at the bad end, and in none at the good end.
         """
         groups = self.newly_failing(self.good_runs, self.bad_runs[-1:])
-        if not groups.groups or self.good is None or not (groups.tests or self.observer.is_flaky):
+        if (
+            not groups.groups
+            or self.good is None
+            or self.measured is not None
+            or not (groups.tests or self.observer.is_flaky)
+        ):
             return groups
         if groups.tests and not self.observer.is_flaky:
             repro = self.only(groups.tests)

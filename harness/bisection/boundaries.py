@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
+from harness.bisection.measuring import MeasuredEnds, measured_line
+from harness.bisection.observing import Steady
 from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
@@ -49,8 +51,9 @@ class LineQuestion:
     """A question about one line; a subclass says what is special about its candidates.
 
     `depth` is the level to reach below the change. `announced` are a headline and its details, reported before the
-    first run; None if they were reported before. `known` are runs that were made before. `candidates` describe those of
-    the line; without them they are its names. `reasons` say why candidates of the range are not on the line.
+    first run; None if they were reported before. `known` are runs that were made before, those of `measured` ends among
+    them. `candidates` describe those of the line; without them they are its names. `reasons` say why candidates of the
+    range are not on the line.
     """
 
     line: Line
@@ -62,6 +65,7 @@ class LineQuestion:
     known: Mapping[Trial, Observation] = field(factory=dict)
     candidates: tuple[Candidate, ...] = ()
     reasons: Mapping[str, str] = field(factory=dict)
+    measured: MeasuredEnds | None = None
 
     def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
         """Find what is below the two sides of the change."""
@@ -106,7 +110,11 @@ def search_line(
     line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, asked.policy.noise)
     goes_below = question.depth is not Level.RELEASE
     searched = line.search(
-        question.known, sure=not goes_below, announced=question.announced, captured_from="the bad end"
+        question.known,
+        sure=not goes_below,
+        announced=question.announced,
+        captured_from="the bad end",
+        fresh=question.measured.made if question.measured is not None else (),
     )
     mistakes = {run.mistake for run in searched.record.observations.values()}
     if len(mistakes) == 1 and (mistake := mistakes.pop()):
@@ -182,9 +190,16 @@ def answer_line(
     Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     with session.lanes(question.combination.device, question.repro) as lanes:
-        line_question = line_of(session, question, lanes)
-        result = search_line(line_question, lanes, session.index, session.reporter)
+        line_question = measured_line(line_of(session, question, lanes), lanes, session.reporter)
+        if isinstance(line_question, Answer):
+            return line_question
+        measured, judge = line_question.measured, line_question.judge
+        is_noisy = measured is not None and measured.is_noisy
+        repeating = Steady(line_question.prober, judge) if is_noisy else None
+        result = search_line(line_question, lanes, session.index, session.reporter, repeating=repeating)
     answer = _answer(result, QuestionRecord.of(line_question.question))
+    if measured is not None:
+        answer = evolve(answer, notes=(measured.sentence, *answer.notes))
     return evolve(answer, advice=line_question.advice(answer))
 
 

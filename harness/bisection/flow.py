@@ -24,6 +24,7 @@ from harness.bisection.advice import (
 from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
 from harness.bisection.both_ends import BothEnds, MachineFailedError
 from harness.bisection.failures import Group, Groups
+from harness.bisection.measuring import no_difference
 from harness.bisection.observing import Observer
 from harness.bisection.packages import FlakyError, PackageSearch
 from harness.bisection.steps_back import StepsBack, WayBack
@@ -76,7 +77,20 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
         observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, snapshots, bad_snapshot, good_snapshot)
-        return PackageQuestion(both, question).run()
+        signature = question.repro.signature
+        if signature is None or not signature.is_unbounded:
+            return PackageQuestion(both, question).run()
+        measured = both.measure()
+        question = measured.bounded(question)
+        if measured.signature is None:
+            return no_difference(measured, question), Retry()
+        session.reporter.report(Note(measured.sentence))
+        snapshots = snapshots_of(session, question)
+        good_snapshot, bad_snapshot = snapshots.both(Ends(question.good, ends.bad))
+        observer = evolve(observer, policy=question.policy)
+        both = BothEnds(observer, snapshots, bad_snapshot, good_snapshot, measured)
+        answer, retry = PackageQuestion(both, question).run()
+        return evolve(answer, notes=(measured.sentence, *answer.notes)), retry
 
 
 def snapshots_of(session: Session, question: Question) -> Snapshots:
@@ -224,7 +238,7 @@ class PackageQuestion:
     def _advice_on_untried(self) -> str:
         """Return how to run the releases beside a change that were left out, "" if none were or nothing helps."""
         good = self.ends.good
-        ends = [*(["--good", shlex.quote(good.end.text)] if good is not None else []), *self._until]
+        ends = [*(["--good", good.end.option] if good is not None and good.end.option else []), *self._until]
         culprits = [culprit for failure in self.failures for culprit in failure.culprits]
         return advice_on_untried(culprits, " ".join([self.question.command, *ends]))
 
@@ -348,6 +362,9 @@ class PackageQuestion:
         Returns the first run that fails, or else the last one.
         """
         label = f"the newest packages with {', '.join(self.constraints)}"
+        if self.ends.measured is not None:
+            probe = bad.constrained(self.ends.observer.prober, self.constraints)
+            return self.ends.observer.observe(label, probe, groups.groups[0].judge(self.ends.observer.prober.store))
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
         def decides(run: Observation) -> bool:
@@ -363,7 +380,10 @@ class PackageQuestion:
         except FlakyError as error:
             self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
-        if not self.ends.flaky(Groups((search.group,)), search.bad.repro, search.good).groups:
+        if (
+            self.ends.measured is None
+            and not self.ends.flaky(Groups((search.group,)), search.bad.repro, search.good).groups
+        ):
             return _unsure(search.group, "it is flaky, and also fails at the good end")
         try:
             return self._search(evolve(search, observer=self.ends.observer), known)

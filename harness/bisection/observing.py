@@ -15,12 +15,12 @@ from attrs import evolve, field, frozen
 from harness.bisection.failures import FailureJudge
 from harness.culprit.proofs import Tally
 from harness.events import Judged, Preparing, Reporter, Started, run_label
-from harness.model import Observation, Repro, Signature, Verdict
+from harness.model import Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
 from harness.question.request import Policy
 from harness.run.commands import only
-from harness.search import passes_needed
+from harness.search import passes_needed, readings_of
 
 if TYPE_CHECKING:
     from harness.environment import Index
@@ -70,6 +70,63 @@ class Repeating(Around):
         return self.judge(observation).verdict is Verdict.GOOD
 
 
+_ATTEMPTS = 16  # of one probe, at most; the next repetition of it begins after them
+_LOST = 4  # of them may have no number
+
+
+@frozen
+class Steady(Around):
+    """A prober whose runs are repeated until their numbers show the side of the bound; `judge` has that bound.
+
+    The observation of a probe is a run on that side. If the runs do not decide, it declines.
+    """
+
+    prober: Probing
+    judge: Judge
+
+    def prepare(self, probe: Probe) -> Prepared:
+        """Prepare the first repetition that has no observation, or return what the known ones decide."""
+        return self._next(probe, [])
+
+    def execute(self, prepared: Prepared) -> Observation:
+        """Run a probe as often as it takes; returns a run on the side of the bound that the runs show."""
+        runs: list[Observation] = []
+        prepared = self._next(self._first(prepared.probe), runs)
+        while prepared.observation is None:
+            runs.append(self.prober.execute(prepared))
+            prepared = self._next(self._first(prepared.probe), runs)
+        return prepared.observation
+
+    def _first(self, probe: Probe) -> Probe:
+        return evolve(probe, attempt=probe.attempt // _ATTEMPTS)
+
+    def _next(self, probe: Probe, runs: list[Observation]) -> Prepared:
+        """Prepare the repetition after `runs`, to which those that are known are added."""
+        begin = probe.attempt * _ATTEMPTS
+        while True:
+            prepared = self.prober.prepare(evolve(probe, fresh=True, attempt=begin + len(runs)))
+            decided = self._decided(runs) if runs else None
+            if decided is not None:
+                return evolve(prepared, observation=decided, cached=True)
+            if prepared.observation is None:
+                return prepared
+            runs.append(prepared.observation)
+
+    def _decided(self, runs: Sequence[Observation]) -> Observation | None:
+        """What the runs of a probe decide, None if more are needed."""
+        readings = [reading for run in runs if (reading := self.judge.reading(run)) is not None]
+        if self.judge.reading(runs[0]) is None:
+            return runs[0]
+        if readings_of(readings).is_open and len(runs) - len(readings) <= _LOST:
+            return None
+        judgement, run = self.judge.together(runs)
+        return (
+            run
+            if judgement.verdict is not Verdict.SKIP
+            else evolve(run, outcome=Outcome.DECLINED, detail=judgement.reason)
+        )
+
+
 @frozen
 class Observer:
     """Runs the probes of a question between two sets of packages.
@@ -107,6 +164,8 @@ class Observer:
         """Return the prober for a search over sets."""
         if not self.is_flaky:
             return self.prober
+        if judge.signature is not None and judge.signature.metric is not None:
+            return Steady(self.prober, judge)
         return Repeating(self.prober, judge, self.passes)
 
     def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:

@@ -82,7 +82,9 @@ def _announced(line: ReleaseLine, session: Session) -> tuple[str, tuple[str, ...
     estimate = session.prober.builder.estimate(lock) if lock is not None else None
     if estimate is not None and not estimate.is_nothing:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")
-    if repro.signature is not None:
+    if repro.signature is not None and repro.signature.is_unbounded:
+        details.append(f"both ends are measured: {repro.signature.measure}")
+    elif repro.signature is not None:
         details.append(f"the bug is recognised by: {repro.signature}")
     details += left_out_words(line.left_out)
     return headline, tuple(details)

@@ -11,12 +11,13 @@ from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Outcome, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict, name_of
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
+from harness.question.lower_bounds import admits
 from harness.question.request import End, EndKind
 from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, LineResult, LineStatus
@@ -37,6 +38,7 @@ def _answer(answer: Answer) -> str:
     subject, unit, repro = answer.subject, boundary.change.unit, answer.repro
     oldest, newest = _outermost(boundary)
     good_end = answer.asked.ends.get("good")
+    notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
     match answer.status:
         case Status.FOUND | Status.FIXED:
             return change_in_words(answer)
@@ -46,6 +48,8 @@ def _answer(answer: Answer) -> str:
             return f"No failure: {repro} passes {where}" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
         case Status.NOT_FIXED:
             return f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
+        case Status.NOT_A_REGRESSION if notes:
+            return f"Not a regression: {notes}."
         case Status.NOT_A_REGRESSION if oldest:
             is_named = oldest == (good_end or {}).get("text")
             which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
@@ -68,7 +72,6 @@ def _answer(answer: Answer) -> str:
         case Status.INCONCLUSIVE if answer.comparison.not_rebuilt:
             return f"Not sure: the good end could not be rebuilt: {answer.comparison.not_rebuilt}."
         case _:
-            notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
             return f"Not sure: {notes or 'no culprit could be proved'}."
 
 
@@ -114,7 +117,7 @@ def _how_far(answer: Answer) -> str:
     newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
     older = effect.bad if answer.first_good else effect.good
     runs = effect.good_runs + effect.bad_runs
-    goes = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}"
+    goes = f" {answer.signature.measure} goes from {older:g} to {side:g} with {newer}"
     if effect.spread == 0:
         return f"{goes}, the same in all {runs} runs."
     return f"{goes} (medians of {runs} runs): {_difference(effect, flip=answer.first_good is not None)}."
@@ -145,7 +148,7 @@ def why_unsure(boundary: Boundary, result: LineResult, signature: Signature | No
         return _unjudged_end(boundary, result, signature)
     if effect is not None and signature is not None and not effect.is_clear:
         return (
-            f"{signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"{signature.measure} varies by {effect.spread:.3g} between runs of one side, too much to "
             f"tell {listed(suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
             f"({effect.bad_runs}) show {_difference(effect)}"
         )
@@ -424,7 +427,15 @@ def _workaround(answer: Answer) -> str:
         shown = f"a run with {them} passed"
     elif run.key in sides:
         shown = f"the tests that it broke pass with {them}"
-    return f"{answer.constraint} ({shown})"
+    unmet = contradicted(answer)
+    return f"{answer.constraint} ({shown}{f', without {listed(unmet)}' if unmet else ''})"
+
+
+def contradicted(answer: Answer) -> tuple[str, ...]:
+    """Return the project's own requirements that the run with the constraints does not meet."""
+    lock = answer.verified_by.lock if answer.verified_by is not None else None
+    versions = {text: lock.version_of(name_of(text)) for text in answer.comparison.not_kept} if lock is not None else {}
+    return tuple(text for text, version in versions.items() if version is not None and not admits(text, version))
 
 
 def cause_of(culprit: Culprit) -> str:

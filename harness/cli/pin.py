@@ -12,12 +12,13 @@ from attrs import frozen
 from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
+from harness.bisection.wording import contradicted
 from harness.cli.options import output_option, repro_argument, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
-from harness.model import Lock, Outcome
-from harness.model.text import counted
+from harness.model import Lock, Outcome, name_of
+from harness.model.text import counted, listed
 from harness.question.project import find_project
 from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
@@ -125,19 +126,22 @@ def pinned(answer: Answer) -> Pinned:
         bad = ((culprit.package, culprit.boundary.change.after or "") for culprit in answer.culprits)
         broke = ", ".join(f"{package} {version}".rstrip() for package, version in bad)
         failing = answer.comparison.failing_at_both
-        packages = f"the newest packages and {', '.join(answer.constraints)}"
-        sentence = f"it passes with {packages} (a run with them passed); {broke} broke it"
+        packages, unmet = f"the newest packages and {', '.join(answer.constraints)}", contradicted(answer)
+        passed = f"a run with them passed{f', without {listed(unmet)}' if unmet else ''}"
+        sentence = f"it passes with {packages} ({passed}); {broke} broke it"
         if failing:
             fail = f"{counted(len(failing), 'test')} {'fails' if len(failing) == 1 else 'fail'}"
             sentence = f"nothing newly fails with {packages} ({fail} with older packages, too); {broke} broke it"
-        return Pinned(run.lock, sentence, answer.constraints)
-    passed = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
-    if passed is not None and passed.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
+        # A requirement of another package has to make room, too.
+        others = {name_of(text) for text in unmet} - {name_of(text) for text in answer.constraints}
+        return Pinned(run.lock, sentence, (*answer.constraints, *exact_pins(run.lock, others)))
+    passing = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
+    if passing is not None and passing.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
         good = (answer.asked.ends.get("good") or {}).get("text") or "the good end"
         sentence = (
             f"these are the packages of {good}, with which it passed; no newer set is known to: {answer.sentence}"
         )
-        return Pinned(passed.lock, sentence, is_newest=False)
+        return Pinned(passing.lock, sentence, is_newest=False)
     hint = answer.advice or "--good DAY names a day on which it worked"
     raise UserMistake(f"no set of packages is known with which it passes: {answer.sentence}", hint=hint)
 

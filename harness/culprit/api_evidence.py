@@ -76,7 +76,7 @@ def _names_of(mention: Mention, old: ApiSource, new: ApiSource) -> list[str]:
     tops = sorted({*old.tops, *new.tops}, key=lambda top: (top.startswith("_"), top))
     first, _, rest = mention.name.partition(".")
     if first in tops:
-        return [mention.name] if rest else []
+        return [mention.name] if rest or mention.about is About.MODULE else []
     if mention.about is About.MODULE:
         return []
     if mention.about is About.NAME:

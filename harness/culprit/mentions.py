@@ -46,7 +46,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
     (re.compile(r"module '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.NAME, "{a}.{b}", ""),
     (re.compile(r"cannot import name '(?P<b>\w+)' from (?:partially initialized module )?'(?P<a>[\w.]+)'"), About.NAME,
      "{a}.{b}", ""),
-    (re.compile(r"No module named '(?P<a>\w+(?:\.\w+)+)'"), About.MODULE, "{a}", ""),
+    (re.compile(r"No module named '(?P<a>\w+(?:\.\w+)*)'"), About.MODULE, "{a}", ""),
     (re.compile(r"type object '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
     (re.compile(r"'(?P<a>[\w.]+)' object has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
     (re.compile(r"[`'\"](?P<b>\w+)(?:\(\))?[`'\"] (?:was|has been) removed from (?:the )?(?:class )?"

@@ -293,7 +293,7 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, Files]
     """What puts a name back in the newer release, in words and as files: its old definition, then a stand-in."""
     old = _text(exchange.before, name.defined)
     if not name.parts:
-        yield f"{name.dotted} put back", {name.defined: old.encode()}
+        yield f"{name.dotted} put back", {path: exchange.before.read(path) for path in _files_of(name, exchange)}
         return
     defining = _text(exchange.after, name.defined)
     texts = {f"{name.dotted} put back": restored(name.parts, old, defining)}
@@ -319,11 +319,18 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, Files]
 def _taken_out(name: _Name, exchange: Exchange) -> Files | None:
     """The files of the older release without a name; None if it can't be taken out."""
     if not name.parts:
-        return {name.file: None}
+        return dict.fromkeys(_files_of(name, exchange))
     text = _text(exchange.before, name.file)
     if len(name.parts) == 1:
         return {name.file: f"{text}{_WITHOUT_NAME.format(name=name.parts[0])}".encode()}
     return {name.file: f"{text}\ndel {'.'.join(name.parts)}\n".encode()}
+
+
+def _files_of(name: _Name, exchange: Exchange) -> list[str]:
+    """The files of a removed module; of a package also those below it, with which its folder can still be imported."""
+    folder = name.file.removesuffix("__init__.py")
+    below = (path for path in exchange.before.digests if path.startswith(folder) and folder.endswith("/"))
+    return [name.file, *(path for path in below if path != name.file and path not in exchange.after.digests)]
 
 
 def _text(files: PackageFiles, path: str) -> str:

@@ -5,9 +5,11 @@ Modelled on the crash signatures of Mozilla: the parts that stay the same when p
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,6 +70,11 @@ def without_end(message: str) -> str:
     return message.rstrip(" .")
 
 
+FINITE = sys.float_info.max, -sys.float_info.max  # `above` and `below` of a metric that only has to be finite
+_OWN = {"seconds": "duration_s", "peak_memory": "peak_memory_mib"}
+_ESCAPE = re.compile(r"\\[A-Za-z]")
+_WORD = re.compile(r"[A-Za-z_]\w*(?:/\w+)*")
+_WORDS = 3
 _COST = re.compile(
     r"time|second|duration|latency|memory|alloc|bytes|calls|(?:^|_)(?:[mnu]?s|secs?|[kmg]i?b|rss)(?:_|$)", re.IGNORECASE
 )
@@ -79,9 +86,10 @@ class Signature:
 
     `exception` is the name of the exception's type or of one of its bases, with or without module; `message` is a part
     of its text, compared after normalising both; `frame` is a part of "file:function" of any frame; `metric` is a
-    number that is `above` or `below` a bound (NaN matches); `output` is a regular expression searched in the log;
-    `hang` is a run past its time limit; `crash` is a process killed by a signal; `exit_code` is that of the process.
-    `captured` means that the signature was captured from the bad end, not given.
+    number that is `above` or `below` a bound (NaN matches): one that the run wrote, its `seconds` or `peak_memory`
+    (MiB), or the last match of a regular expression with a group in the log; `output` is a regular expression searched
+    in the log; `hang` is a run past its time limit; `crash` is a process killed by a signal; `exit_code` is that of the
+    process. `captured` means that the signature was captured from the bad end, not given.
     """
 
     exception: str | None = None
@@ -123,35 +131,36 @@ class Signature:
             words = f": {one_line(raised.message, _SHOWN)}" if raised is not None and raised.message else ""
             yield f"{raised.name}{words}" if raised is not None else ""
         if self.metric is not None:
-            yield self._measured(observation)
+            yield self._measured(observation, log)
         if self.output is not None:
             line = _first_match(self.output, log)
             yield f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
 
-    def number(self, observation: Observation) -> float | None:
-        """The metric that is compared with a single bound, if the run wrote it; None with two bounds."""
-        if self.metric is None or (self.above is not None and self.below is not None):
-            return None
-        return observation.metrics.get(self.metric)
+    def value(self, observation: Observation, log: str = "") -> float | None:
+        """The metric of a run; None if there is none, or it was not written.
 
-    def excess(self, observation: Observation) -> float | None:
-        """How far the metric is outside its bounds, 0 or less if inside; None if there is none or it was not written.
-
-        NaN is infinitely far outside.
+        What the harness itself measures or finds in the log counts only if the run ended well. Raises `TooSlow`.
         """
-        value = None if self.metric is None else observation.metrics.get(self.metric)
-        if value is None:
+        if self.metric is None or self.metric in observation.metrics:
+            return observation.metrics.get(self.metric or "")
+        if observation.outcome is not Outcome.COMPLETED:
             return None
+        if self.is_pattern:
+            return _last_number(self.metric, log)
+        return observation.measured.get(_OWN.get(self.metric, self.metric))
+
+    def excess(self, value: float) -> float:
+        """How far a value of the metric is outside its bounds, 0 or less if inside; NaN is infinitely far outside."""
         if math.isnan(value):
             return math.inf
         past = [value - self.above] if self.above is not None else []
         past += [self.below - value] if self.below is not None else []
         return max(past, default=-math.inf)
 
-    def describe_good(self, observation: Observation) -> str:
+    def describe_good(self, observation: Observation, log: str = "") -> str:
         """Describe a run without the bug."""
-        if self.metric is not None:
-            return f"{self.metric} = {observation.metrics[self.metric]:g}"
+        if (value := self.value(observation, log)) is not None:
+            return f"{self.measure} = {value:g}"
         return "ran to its end"
 
     def __str__(self) -> str:
@@ -163,7 +172,7 @@ class Signature:
         if self.frame is not None:
             parts.append(f"in {self.frame}")
         if self.metric is not None:
-            parts.append(f"{self.metric} {self.bounds}")
+            parts.append(f"{self.measure} {self.bounds}".rstrip())
         if self.output is not None:
             parts.append(f'output "{_readable(self.output)}"' if self.captured else f"output matching /{self.output}/")
         if self.hang:
@@ -174,11 +183,12 @@ class Signature:
             parts.append(f"exit code {self.exit_code}")
         return ", ".join(parts)
 
-    def _measured(self, observation: Observation) -> str | None:
-        value = observation.metrics.get(self.metric or "")
+    def _measured(self, observation: Observation, log: str) -> str | None:
+        value = self.value(observation, log)
         if value is None:
             return None if observation.outcome is Outcome.COMPLETED else ""
-        return f"{self.metric} = {value:g}, {self.bounds}" if self._is_out_of_bounds(value) else ""
+        is_out = self._is_out_of_bounds(value)
+        return ", ".join(filter(None, (f"{self.measure} = {value:g}", self.bounds))) if is_out else ""
 
     def _is_this(self, raised: RaisedException) -> bool:
         if self.exception is not None:
@@ -191,9 +201,21 @@ class Signature:
         return self.frame is None or any(self.frame in f"{frame.file}:{frame.function}" for frame in raised.frames)
 
     def _is_out_of_bounds(self, value: float) -> bool:
+        if self.is_unbounded:
+            return False
         if math.isnan(value):
             return True
         return (self.above is not None and value > self.above) or (self.below is not None and value < self.below)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the metric is measured by the harness, for the whole process."""
+        return self.metric in _OWN
+
+    @property
+    def needs_log(self) -> bool:
+        """Whether the log of a run is needed to judge it."""
+        return self.output is not None or self.is_pattern
 
     @property
     def is_cost(self) -> bool:
@@ -201,8 +223,31 @@ class Signature:
         return self.metric is not None and _COST.search(self.metric) is not None
 
     @property
+    def is_unbounded(self) -> bool:
+        """Whether it names a metric without saying which values are the bug, so that both ends have to be measured."""
+        return self.metric is not None and self.above is None and self.below is None
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether the metric is a regular expression with a group, to be searched in the log."""
+        try:
+            return self.metric is not None and "(" in self.metric and re.compile(self.metric).groups > 0
+        except re.error:  # the name of a parametrised benchmark
+            return False
+
+    @property
+    def measure(self) -> str:
+        """The metric in words: its name, or of a regular expression the words before the number."""
+        if not self.is_pattern:
+            return self.metric or ""
+        words = _WORD.findall(_ESCAPE.sub(" ", (self.metric or "").partition("(")[0]))
+        return " ".join(words[-_WORDS:]) or "the number"
+
+    @property
     def bounds(self) -> str:
         """The bounds of the metric in words."""
+        if (self.above, self.below) == FINITE:
+            return "not a finite number"
         above = [f"above {self.above:g}"] if self.above is not None else []
         below = [f"below {self.below:g}"] if self.below is not None else []
         return " or ".join((*above, *below))
@@ -264,6 +309,20 @@ def _first_match(pattern: str, log: str) -> str | None:
     except TimeoutError:
         raise TooSlow(f"the signature's pattern takes longer than {_SEARCH_S:g} s on the log") from None
     return str(match[0]) if match is not None else None
+
+
+def _last_number(pattern: str, log: str) -> float | None:
+    """The number in the first group of the last match in a log, None without one. Raises `TooSlow`."""
+    import regex  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    last = None
+    try:
+        for match in regex.finditer(pattern, log, regex.MULTILINE, timeout=_SEARCH_S):
+            with contextlib.suppress(ValueError, TypeError):
+                last = float(match[1].replace(",", ""))
+    except TimeoutError:
+        raise TooSlow(f"the pattern {pattern} takes longer than {_SEARCH_S:g} s on the log") from None
+    return last
 
 
 def _first_line(message: str) -> str:

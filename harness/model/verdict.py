@@ -10,7 +10,7 @@ from attrs import frozen
 
 from harness.model.observation import Observation, Outcome
 from harness.model.signature import Signature, TooSlow
-from harness.model.text import counted, picked
+from harness.model.text import counted, listed, picked
 
 
 class Verdict(enum.StrEnum):
@@ -36,6 +36,7 @@ def in_words(verdict: str) -> str:
     return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
 
 
+_SHOWN = 12  # names of metrics
 FAILED_DIFFERENTLY = "failed differently: "
 
 
@@ -44,15 +45,20 @@ class Judgement:
     """A verdict and its reason in one sentence.
 
     `differs`: the run failed, but otherwise than what the search looks for; some searches count it as good or bad.
+    `has_number`: the reason is a number; `is_measured`: nobody knows yet which values of it are bad.
     """
 
     verdict: Verdict
     reason: str
     differs: bool = False
+    has_number: bool = False
+    is_measured: bool = False
 
     @property
     def word(self) -> str:
-        """The verdict as a word; a run that failed is never called good."""
+        """The verdict as a word; a run that failed, or that is only measured, is never called good."""
+        if self.is_measured:
+            return "ran"
         return "differs" if self.differs and self.verdict is Verdict.GOOD else self.verdict.word
 
 
@@ -65,12 +71,18 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
     except TooSlow as why:
         return Judgement(Verdict.SKIP, str(why))
     if match is None:
-        return Judgement(Verdict.SKIP, f"metric {signature.metric!r} was not written")
+        return Judgement(Verdict.SKIP, f"metric {signature.metric!r} was not written; {_numbers_in(observation)}")
     if match:
         return Judgement(Verdict.BAD, match)
     if observation.outcome is Outcome.COMPLETED:
-        return Judgement(Verdict.GOOD, signature.describe_good(observation))
+        reason, has_number = signature.describe_good(observation, log), signature.metric is not None
+        return Judgement(Verdict.GOOD, reason, has_number=has_number, is_measured=signature.is_unbounded)
     return Judgement(Verdict.SKIP, f"{FAILED_DIFFERENTLY}{observation.detail or observation.outcome.value}")
+
+
+def _numbers_in(observation: Observation) -> str:
+    names = listed(sorted(observation.metrics), _SHOWN)
+    return f"the run wrote {names}" if names else "the run wrote no number"
 
 
 @frozen

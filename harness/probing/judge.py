@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import enum
 import hashlib
@@ -24,7 +25,7 @@ from harness.model import (
     judge,
 )
 from harness.model.invariants import Invariants, Symptoms
-from harness.model.signature import last_exception
+from harness.model.signature import TooSlow, last_exception
 from harness.model.text import counted
 from harness.probing.probe import Around, Prepared, Probe, Probing, next_attempt
 from harness.search import Reading, Readings, readings_of
@@ -78,7 +79,7 @@ class Judge:
         if observation.by_hand:
             return Judgement(Verdict(observation.by_hand), "judged by hand")
         if self.signature is not None:
-            log = self.store.log(observation) if self.signature.output is not None else ""
+            log = self.store.log(observation) if self.signature.needs_log else ""
             return self._unless_another(observation, judge(observation, self.signature, log))
         if observation.outcome is Outcome.COMPLETED:
             return Judgement(Verdict.GOOD, "ran to its end")
@@ -123,11 +124,25 @@ class Judge:
 
     def reading(self, observation: Observation) -> Reading | None:
         """Return the number by which a run is judged, or None if it is judged by something else or can't be judged."""
-        metric = self.signature.metric if self.signature is not None else None
-        if self.signature is None or metric is None or (excess := self.signature.excess(observation)) is None:
+        value = self._value(observation)
+        if self.signature is None or value is None:
             return None
         verdict = self(observation).verdict
-        return None if verdict is Verdict.SKIP else Reading(observation.metrics[metric], excess, verdict)
+        return None if verdict is Verdict.SKIP else Reading(value, self.signature.excess(value), verdict)
+
+    def number(self, observation: Observation) -> float | None:
+        """Return the metric that is compared with a single bound, None with two bounds or if the run has none."""
+        is_single = self.signature is not None and (self.signature.above is None or self.signature.below is None)
+        return self._value(observation) if is_single else None
+
+    def _value(self, observation: Observation) -> float | None:
+        signature = self.signature
+        if signature is None or signature.metric is None:
+            return None
+        log = self.store.log(observation) if signature.needs_log else ""
+        with contextlib.suppress(TooSlow):
+            return signature.value(observation, log)
+        return None
 
     def together(self, observations: Sequence[Observation]) -> tuple[Judgement, Observation]:
         """Return the verdict on repeated runs of one probe, and the first run with that verdict.
@@ -200,17 +215,17 @@ def _of_numbers(signature: Signature, readings: Readings) -> Judgement:
     """The verdict by a metric, with its median and its confidence interval; a skip if the runs don't decide it."""
     runs = counted(readings.runs, "run")
     if readings.verdict is None and readings.is_open:
-        value = f"{signature.metric} = {readings.median:g}"
+        value = f"{signature.measure} = {readings.median:g}"
         return Judgement(Verdict.SKIP, f"{value} in {runs}: {readings.wanted} are needed to compare it with its bound")
     if readings.verdict is None:
         bad = f"{signature.bounds} in {readings.bad} of {runs}"
-        return Judgement(Verdict.SKIP, f"{signature.metric} varies from {readings.low:g} to {readings.high:g}: {bad}")
+        return Judgement(Verdict.SKIP, f"{signature.measure} varies from {readings.low:g} to {readings.high:g}: {bad}")
     interval = (
         f"; {readings.confidence:.0%} interval {readings.low:g} to {readings.high:g}" if readings.confidence else ""
     )
     varies = f"median of {runs}{interval}" if interval or readings.low != readings.high else f"in {runs}"
     bounds = f", {signature.bounds}" if readings.verdict is Verdict.BAD else ""
-    return Judgement(readings.verdict, f"{signature.metric} = {readings.median:g} ({varies}){bounds}")
+    return Judgement(readings.verdict, f"{signature.measure} = {readings.median:g} ({varies}){bounds}")
 
 
 _OUTCOMES = {

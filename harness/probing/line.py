@@ -124,7 +124,7 @@ class RunLog:
     def number(self, trial: Trial) -> float | None:
         """The number by which a run was judged; None if it was judged by something else."""
         observation = self.observations.get(trial)
-        return None if observation is None or self.signature is None else self.signature.number(observation)
+        return None if observation is None else self.judge.number(observation)
 
     def seconds(self, position: int) -> float:
         """The expected seconds of a run: the mean of those at the position, else of all with their preparation."""
@@ -185,8 +185,9 @@ class ProbedLine:
         sure: bool = True,
         announced: tuple[str, tuple[str, ...]] | None = None,
         captured_from: str = "the first failing run",
+        fresh: Collection[str] = (),
     ) -> SearchedLine:
-        """Search the line; `known` are runs that were made before.
+        """Search the line; `known` are runs that were made before, those in `fresh` (keys) for this search.
 
         Unless it has to be `sure`, it ends once two neighbours are named. `announced` are a headline and its details,
         reported before the first run. `captured_from` says which run the signature is captured from, if there is none.
@@ -196,7 +197,7 @@ class ProbedLine:
         search = self._search(record, (0, 0), sure=sure)
         for trial, observation in (known or {}).items():
             name = self.line.names[trial.position]
-            search.tell(trial, record.take(trial, name, observation, cached=True).verdict)
+            search.tell(trial, record.take(trial, name, observation, cached=observation.key not in fresh).verdict)
         if announced is not None:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
         return self._run(SearchedLine(self.line, search, record))

@@ -24,14 +24,10 @@ from harness.question.project import files_below
 from harness.question.tools_in_use import WELL_KNOWN
 from harness.repository.declared import read_toml, text_to_read
 from harness.run.commands import recognised
+from harness.run.programs import HARMLESS_OPTIONS, WRAPPERS
 from harness.run.sandbox import hidden_folders
 
-_WRAPPERS = (*((name, "run") for name in ("uv", "poetry", "pdm", "pipenv", "rye")), ("uv", "tool", "run"), ("uvx",))
-# Options of `uv run` that don't say what is installed.
-_HARMLESS = {
-    *("--frozen", "--locked", "--no-sync", "--isolated", "--active", "--offline", "--exact", "--dev", "--no-progress"),
-    *("-q", "--quiet", "-v", "--verbose", "-s", "--site-packages", "--no-ansi", "-n", "--no-interaction"),
-}
+_WRAPPERS = (*((name, "run") for name in WRAPPERS), ("uv", "tool", "run"), ("uvx",))
 _ENVIRONMENTS = ("nox", "tox", "hatch")
 
 
@@ -75,7 +71,7 @@ def _without_options(words: Sequence[str], command: str) -> list[str]:
             return list(words[at + 1 :])
         if not word.startswith("-"):
             return list(words[at:])
-        if word not in _HARMLESS:
+        if word not in HARMLESS_OPTIONS:
             raise UserMistake(
                 f"{word} in {command!r} changes what is installed, which the harness chooses",
                 hint="type the command without its wrapper; harness has --python, --with, --extra and --group",

@@ -19,10 +19,11 @@ from attrs import field, fields, frozen
 
 from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
-from harness.model import Lock, normalized_name, parsed_version
+from harness.model import Lock, Signature, normalized_name, parsed_version
 from harness.model.culprit import Commit, Level
 from harness.model.lock import moment_of
 from harness.model.requirements import required_name
+from harness.model.signature import check_pattern
 from harness.question.commands import ChosenProject
 from harness.question.parsing import version_of
 from harness.question.repros import runs_tests
@@ -73,6 +74,14 @@ class End:
     def is_today(self) -> bool:
         """Whether it means the newest packages at the moment of the question."""
         return self.kind is EndKind.DAY and self.text == TODAY
+
+    @property
+    def option(self) -> str:
+        """The text for --good or --bad, quoted for a shell.
+
+        "" for an older release of one package beside the others of today, which no option names.
+        """
+        return "" if self.kind is EndKind.RELEASE and " " in self.text else shlex.quote(self.text)
 
     @property
     def day(self) -> str:
@@ -223,6 +232,7 @@ class PolicyOptions(TypedDict, total=False):
     time_s: float | None
     ask: bool
     made: bool
+    metric: str
 
 
 @documented
@@ -286,6 +296,13 @@ class Policy:
         "Search the releases of SUBJECT that write the files of the repro's first step, not those that read them.",
         not_for=(Trait.PACKAGES, Trait.COMMITS, Trait.PYTHONS, Trait.COMMAND),
     )
+    metric: str = _search(
+        "",
+        "--metric",
+        "The number that got worse: one that the run writes, seconds, peak_memory, or 'regex with (number)'.",
+        metavar="NAME|REGEX",
+        not_for=(Trait.PYTHONS, Trait.MADE, Trait.ASK),
+    )
 
     @property
     def noise(self) -> Noise:
@@ -308,6 +325,17 @@ class Policy:
         check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
         if self.time_s is not None:
             check_between("Policy(time_s=...)", self.time_s, 0)
+        if "(" in self.metric:
+            try:
+                check_pattern(self.metric)
+            except ValueError as error:
+                raise UserMistake(f"--metric {self.metric} is not a regular expression: {error}") from error
+
+    def recognising(self, signature: Signature | None) -> Signature | None:
+        """Return the signature of a question: the repro's own, unless it says nothing of the metric that is wanted."""
+        if not self.metric or (signature is not None and signature.metric == self.metric):
+            return signature
+        return Signature(metric=self.metric)
 
 
 def _read_level(level: Level | str | None) -> Level | None:

@@ -328,7 +328,7 @@ class Snapshots:
     ) -> tuple[Lock, tuple[str, ...]]:
         """Return the lock with `missing` requirements and with what its `own` require, and sentences about them.
 
-        What is added is as new as its newest package, or of the day of the commit that has the own ones. No version of
+        What is added is as new as its newest package, or of the day of the commit that has its `own`. No version of
         the lock is changed. Raises `UserMistake`.
         """
         uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]

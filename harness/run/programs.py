@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from functools import lru_cache
@@ -32,10 +33,36 @@ _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")
 _SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
 # Part of Debian and written in Python. Libraries call it, and it uses no packages.
 _HARMLESS = frozenset({"lsb_release"})
-_STUB = """#!/bin/sh
+_LACKING = """\
 echo "${0##*/}: command not found in the environment of the probe; add the package that has it with --with NAME" >&2
 exit 127
 """
+_STUB = f"#!/bin/sh\n{_LACKING}"
+# Programs that run another one with the packages of a project, in Makefiles and scripts, too; and their options that
+# don't say what is installed.
+WRAPPERS = ("uv", "poetry", "pdm", "pipenv", "rye")
+HARMLESS_OPTIONS = {
+    *("--frozen", "--locked", "--no-sync", "--isolated", "--active", "--offline", "--exact", "--dev", "--no-progress"),
+    *("-q", "--quiet", "-v", "--verbose", "-s", "--site-packages", "--no-ansi", "-n", "--no-interaction"),
+}
+# The packages of a run are chosen, so of `uv run pytest` only pytest is left.
+_WRAPPER_STUB = """#!/bin/sh
+if [ "$1" = run ]; then
+    while shift; do
+        case "$1" in
+            HARMLESS) ;;
+            --) shift; exec "$@" ;;
+            -m | --module) exec python "$@" ;;
+            -*) echo "${0##*/} run $1 changes what is installed, which the harness chooses" >&2; exit 127 ;;
+            *.py) exec python "$@" ;;
+            *) exec "$@" ;;
+        esac
+    done
+fi
+""".replace("HARMLESS", " | ".join(sorted(HARMLESS_OPTIONS)))
+_CHANGES = re.compile(r"^(?P<name>[a-z]+ run -\S+ changes what is installed, which the harness chooses)$", re.MULTILINE)
+_MAKE_127 = re.compile(r"^g?make: \*\*\* .*Error 127$", re.MULTILINE)
+_MAKE_NOT_FOUND = re.compile(r"^g?make(?:\[\d+\])?: (?P<name>[^\s:]+): No such file or directory$", re.MULTILINE)
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
 _NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
@@ -95,21 +122,30 @@ def missing_program(
 def write_stubs(folder: Path, python: Path, path: str) -> None:
     """Write stubs to a folder that is on the PATH after the environment's programs and before the user's.
 
-    For each of the user's Python tools that the environment lacks, the stub says so and exits with 127. This also works
-    if a shell or another program starts it.
+    For each of the user's Python tools that the environment lacks, the stub says so and exits with 127. Of `uv run` and
+    its like it runs the command alone. This also works if a shell or another program starts it.
     """
     folder.mkdir()
     stub = folder / ".stub"
     stub.write_text(_STUB, encoding="ascii")
     stub.chmod(0o755)
     for name, real in user_tools(path):
-        if not (python.parent / name).exists():
+        if (python.parent / name).exists():
+            continue
+        if name in WRAPPERS:
+            rest = f'exec {shlex.quote(real)} "$@"\n' if real else _LACKING
+            (folder / name).write_text(f"{_WRAPPER_STUB}{rest}", encoding="utf-8")
+            (folder / name).chmod(0o755)
+        else:
             (folder / name).symlink_to(real or stub)
 
 
 @lru_cache(maxsize=8)
 def user_tools(path: str) -> tuple[tuple[str, str], ...]:
-    """Return the Python tools on a PATH, each with the first program of that name that is no Python tool, or ""."""
+    """Return the Python tools on a PATH, each with the first program of that name that is no Python tool, or "".
+
+    The programs that run others with the packages of a project are among them, also if they are on no PATH.
+    """
     first: dict[str, str] = {}
     hidden: set[str] = set()
     for folder in dict.fromkeys(path.split(os.pathsep)):
@@ -124,7 +160,7 @@ def user_tools(path: str) -> tuple[tuple[str, str], ...]:
                 hidden.add(entry.name)
             else:
                 first[entry.name] = entry.path
-    return tuple((name, first.get(name, "")) for name in sorted(hidden))
+    return tuple((name, first.get(name, "")) for name in sorted(hidden.union(WRAPPERS)))
 
 
 def _is_python_tool(file: str) -> bool:
@@ -167,8 +203,11 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     own = _syntax_error(ran) or _own_project(ran, invoked_from)
     if own or not argv:
         return own
-    if ran.exit_code == 127 and (name := _last(_NOT_FOUND, ran.tail)):
-        return f"{name}: command not found; if a Python package provides it, add that with --with"
+    if ran.exit_code == 127 or (ran.exit_code == 2 and _MAKE_127.search(ran.tail)):
+        if changes := _last(_CHANGES, ran.tail):
+            return changes
+        if name := _last(_NOT_FOUND, ran.tail) or _last(_MAKE_NOT_FOUND, ran.tail):
+            return f"{name}: command not found; if a Python package provides it, add that with --with"
     if name := _last(_NO_TOOL, ran.tail):
         return f"python -m {name}: no such module in the environment; add --with {name.split('.')[0]}"
     if problem := _last(_NO_TASK, ran.tail):

@@ -14,7 +14,8 @@ import math
 import os
 import re
 import stat
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -106,6 +107,49 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     if len(written) > METRICS_COUNT:
         complaint += f"; only the first {METRICS_COUNT} of {len(written)} metrics are kept"
     return {name: number for name, number in numbers.items() if number is not None}, complaint
+
+
+_STATE = "trainer_state.json"
+_BENCHMARKS = "--benchmark-json"
+
+
+def with_numbers_of_tools(ran: Ran, work: Path, argv: Sequence[str], since: float) -> Ran:
+    """Return a result with the numbers that tools wrote below the working folder after `since` (seconds of the epoch).
+
+    They are the last values that the Trainer of transformers logged under each name, and the fastest time of each
+    benchmark of pytest-benchmark (seconds), which is what it compares by. A run that failed may have written a part.
+    """
+    if ran.outcome not in (Outcome.COMPLETED, Outcome.EXITED):
+        return ran
+    numbers: dict[str, float] = {}
+    states = [_written(Path(folder, _STATE), since) for folder, _, names in os.walk(work) if _STATE in names]
+    for state in sorted(states, key=lambda state: _number(state.get("global_step")) or 0):
+        for logged in _objects_in(state.get("log_history")):
+            numbers |= _named(logged.items())
+    given = [word.partition("=")[2] for word in argv if word.startswith(f"{_BENCHMARKS}=")]
+    given += [word for option, word in pairwise(argv) if option == _BENCHMARKS]
+    for name in given:
+        for benchmark in _objects_in(_written(work / name, since).get("benchmarks")):
+            for stats in _objects_in([benchmark.get("stats")]):
+                numbers |= _named((str(benchmark.get(key)), stats.get("min")) for key in ("name", "fullname"))
+    return evolve(ran, metrics=dict(islice(numbers.items(), METRICS_COUNT)) | ran.metrics)
+
+
+def _objects_in(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def _written(path: Path, since: float) -> dict[str, Any]:
+    """The object in a file that was written after a time; an empty one if there is none."""
+    with contextlib.suppress(Unreadable, OSError):
+        if path.stat(follow_symlinks=False).st_mtime >= since:
+            return _object_in(path, METRICS_LIMIT) or {}
+    return {}
+
+
+def _named(items: Iterable[tuple[str, Any]]) -> dict[str, float]:
+    numbers = ((plain(name[:_NAME]), _number(value)) for name, value in items)
+    return {name: number for name, number in numbers if number is not None}
 
 
 def content_of(path: Path, limit: int) -> bytes | None:

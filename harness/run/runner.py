@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -32,7 +34,7 @@ from harness.run.launch import (
 from harness.run.outside import outside_of
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
-from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of
+from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of, with_numbers_of_tools
 from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
@@ -190,6 +192,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         sandbox: list[str] = []
         if job.place.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
             sandbox = job.place.sandbox.around(file_access(scratch, job, argv, env))
+        since = math.floor(time.time())  # some file systems keep whole seconds
         ended = run_guarded(
             argv,
             env=env,
@@ -209,6 +212,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
     tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
+    ran = with_numbers_of_tools(ran, scratch.work / job.repro.inside, job.repro.argv, since)
     if recorder is not None:
         ran = recorder.added_to(ran, job.device)
     is_offline = job.place.sandbox is not None and not job.place.sandbox.network

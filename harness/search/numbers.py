@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, count, takewhile
+from itertools import accumulate, count, islice, takewhile
 from operator import attrgetter
 from statistics import NormalDist, median
 
@@ -76,19 +76,25 @@ class Measurements:
         """How much the number differs between all runs at some positions and at others; None as in `effect`."""
         return effect_of(self._numbers(good, self._verdicts), self._numbers(bad, self._verdicts), CONFIDENCE)
 
-    def missing(self, good: int, bad: int) -> tuple[int, int]:
-        """How many more runs the two positions need; (0, 0) if the numbers differ clearly or never will."""
+    def missing(self, good: int, bad: int, most: int = _MOST) -> tuple[int, int]:
+        """How many more runs the two positions need; (0, 0) if the numbers differ clearly or never will.
+
+        A number that varies is run up to `most` times on each side.
+        """
         every, effect = self._effect(good, bad, self._verdicts, _NO_INTERVAL), self.effect(good, bad)
         if every is None or effect is None or effect.is_clear:
+            return 0, 0
+        runs_of_both = every.good_runs + every.bad_runs
+        if every.difference == every.spread == 0 and runs_of_both > FEWEST:
             return 0, 0
         few = max(0, FEWEST - every.good_runs), max(0, FEWEST - every.bad_runs)
         if any(few):
             return few
-        if every.good_runs + every.bad_runs <= 2 * FEWEST:
+        if runs_of_both <= 2 * FEWEST:
             return 1, 0
         fresh = self._fresh
         runs = [len(self._numbers(range(at, at + 1), fresh)) for at in (good, bad)]
-        wanted = _ENOUGH if min(runs) < _ENOUGH else _MOST  # a test after every run would mistake noise for a result
+        wanted = _ENOUGH if min(runs) < _ENOUGH else most  # a test after every run would mistake noise for a result
         lost = [sum(trial.position == at for trial in fresh) >= _MOST + _LOST for at in (good, bad)]
         missing = [0 if over else max(0, wanted - ran) for ran, over in zip(runs, lost, strict=True)]
         return missing[0], missing[1]
@@ -105,6 +111,81 @@ class Measurements:
         """The numbers of the judged trials at some positions."""
         judged = (t for t in trials if t.position in positions and self._verdicts[t] is not Verdict.SKIP)
         return [number for number in map(self._number, judged) if number is not None]
+
+
+class TwoEnds:
+    """Runs two positions, whose order is not known, until their numbers differ clearly or never will.
+
+    Its candidates are `Trial`s of the positions `good` and `bad`. It ends at once if the first run of one has no
+    number. `number` returns that of a run that was recorded; `most` is the number of runs of each that it may take.
+    """
+
+    def __init__(self, good: int, bad: int, number: Callable[[Trial], float | None], most: int = _MOST) -> None:
+        self._ends = good, bad
+        self._number = number
+        self._most = most
+        self._measured = Measurements(number)
+        self._told: dict[Trial, Verdict] = {}
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n runs to make now."""
+        return self._missing[:n]
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:  # noqa: ARG002 - repetitions need no preparation
+        """Nothing."""
+        return ()
+
+    def tell(self, candidate: Trial, verdict: Verdict) -> None:
+        """Record a run. Raises ValueError for a second, different verdict."""
+        record(self._told, candidate, verdict)
+        self._measured.tell(candidate, verdict)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to run."""
+        return not self._missing
+
+    def remaining(self) -> int:
+        """Upper estimate of the runs left, if the number does not vary."""
+        return len(self._missing) or 1
+
+    @property
+    def effect(self) -> Effect | None:
+        """The difference; None if one has no number, or one that is not finite."""
+        return self._measured.effect(*self._ends)
+
+    def numbers(self, position: int) -> tuple[float, ...]:
+        """The numbers of the runs of a position, in their order."""
+        runs = sorted(trial for trial, verdict in self._told.items() if verdict is not Verdict.SKIP)
+        numbers = (self._number(trial) for trial in runs if trial.position == position)
+        return tuple(number for number in numbers if number is not None)
+
+    @property
+    def _missing(self) -> tuple[Trial, ...]:
+        sides = {at: self.numbers(at) for at in self._ends}
+        untried = [Trial(at) for at in reversed(self._ends) if Trial(at) not in self._told]
+        if untried or not all(sides.values()):
+            is_lost = any(not side and Trial(at) in self._told for at, side in sides.items())
+            return () if is_lost else tuple(untried)
+        odd = [[not math.isfinite(number) for number in side] for side in sides.values()]
+        if any(map(any, odd)):
+            wanted = FEWEST if all(len(set(side)) == 1 for side in odd) else _ENOUGH
+            missing = [max(0, wanted - len(side)) for side in sides.values()]
+        else:
+            missing = [*self._measured.missing(*self._ends, self._most)]
+        return tuple(
+            trial for at, runs in zip(self._ends, missing, strict=True) for trial in islice(self._untold(at), runs)
+        )
+
+    def _untold(self, position: int) -> Iterable[Trial]:
+        return (trial for attempt in count() if (trial := Trial(position, attempt)) not in self._told)
+
+
+def bound_between(effect: Effect) -> float:
+    """The bound in the middle between two sides, with as few digits as leave it in the middle half."""
+    middle, most = (effect.good + effect.bad) / 2, abs(effect.bad - effect.good) / 4
+    rounded = (float(f"{middle:.{digits}g}") for digits in range(1, 17))
+    return next((value for value in rounded if abs(value - middle) <= most), middle)
 
 
 FEWEST = 2  # with fewer runs of a side, its noise is unknown

@@ -261,7 +261,7 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
     news.
     """
     judgement, tail = event.judgement, f"  [{by}; {left}]" if left else f"  [{by}]"
-    is_news = judgement.word != Verdict.GOOD.word
+    is_news = judgement.word != Verdict.GOOD.word or judgement.has_number
     wanted = min(len(short_reason(judgement.reason)), _REASON_FIRST) if is_news and not event.is_proof else 0
     if line_width(console) - len(tail) - _WORD - 4 - max(len(event.label), _LABEL) < wanted:
         tail = f"  [{by}]"
@@ -291,6 +291,8 @@ class Repeats:
 
     def took(self, event: Judged) -> bool:
         """Count a run; whether it is a repetition, which gets no line of its own."""
+        if event.judgement.is_measured:
+            return False
         name = None if event.is_proof else repetition_of(event.label)
         runs = self._runs.setdefault(name or event.label, Counter())
         runs[event.judgement.verdict] += 1

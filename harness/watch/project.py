@@ -197,7 +197,9 @@ class ProjectWatch:
 
     def _report(self, answer: Answer, green: LastGreen | None) -> str:
         """Return the report of one cause: what broke, since which release, what to pin, and how to reproduce it."""
-        good = green.date if green is not None else (answer.asked.ends.get("good") or {}).get("text", "")
+        end = answer.asked.ends.get("good") or {}
+        # An older release beside today's other packages is no end that can be typed; it is found again.
+        good = green.date if green is not None else end["text"] if end.get("kind") == EndKind.DAY.value else ""
         results = Settings.words_of(self.question.typed)  # of this machine
         typed = [word for word in self.question.typed if word not in results] or ["--run", shlex.quote(self.command)]
         command = " ".join(["harness bisect", *typed, *(["--good", good] if good else []), "--bad", self._date])

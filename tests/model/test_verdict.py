@@ -60,7 +60,10 @@ def test_a_hang_or_crash_is_bad_if_it_is_the_signature(outcome, signature, fitti
 
 def test_a_missing_metric_is_a_skip_with_a_reason():
     judgement = judge(seen(Outcome.COMPLETED), Signature(metric="loss", above=1))
-    assert (judgement.verdict, judgement.reason) == (Verdict.SKIP, "metric 'loss' was not written")
+    assert (judgement.verdict, judgement.reason) == (
+        Verdict.SKIP,
+        "metric 'loss' was not written; the run wrote no number",
+    )
 
 
 def test_a_different_failure_is_named_as_such():

@@ -79,6 +79,31 @@ def test_modules_that_act_at_each_fork_do_not_hinder_it_on_any_python(
     assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
 
 
+LEAVING = """
+import gc, os, signal
+os.environ["LEFT_BY_IMPORT"] = "yes"
+gc.disable()
+GOT = []
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda got, _: GOT.append(got))
+"""
+USING_WHAT_IS_LEFT = """
+import gc, os, signal, leaving
+assert not gc.isenabled() and gc.get_threshold()[0]
+for number in (signal.SIGTERM, signal.SIGINT):
+    os.kill(os.getpid(), number)
+print(os.environ["LEFT_BY_IMPORT"], len(leaving.GOT))
+"""
+
+
+def test_a_fork_has_what_an_import_has_set_besides_its_module(tmp_path: Path, modules: Path) -> None:
+    (modules / "leaving.py").write_text(LEAVING, encoding="utf-8")
+    with start(tmp_path, modules, "leaving") as zygote:
+        ran = forked(tmp_path, zygote, USING_WHAT_IS_LEFT)
+    assert ran.outcome is Outcome.COMPLETED, ran
+    assert "yes 2" in ran.tail
+
+
 def test_a_fork_that_dies_says_why(tmp_path: Path, modules: Path) -> None:
     source = (
         "import importlib\ndef refuse():\n    raise RuntimeError('not now')\nimportlib.invalidate_caches = refuse\n"

@@ -162,6 +162,27 @@ def test_usage_errors_of_real_pytest_are_recognised(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("line", "printed"),
+    [
+        ("uv run --frozen -q python -m there", "there"),
+        ("poetry run python -m there", "there"),
+        ("uv run -m there", "there"),
+        ("uv run -- python -m there", "there"),
+        ("uv pip list", "real pip list"),
+        ("uv run --with six python -m there", "changes what is installed"),
+        ("poetry install", "poetry: command not found"),
+    ],
+)
+def test_of_a_command_with_the_packages_of_its_project_the_command_runs(tmp_path, empty, users, line, printed):
+    """Also where a Makefile or a script has it."""
+    (users / "uv").write_text('#!/bin/sh\necho real "$@"\n')
+    (users / "uv").chmod(0o755)
+    ran = probes.run(tmp_path, argv=("sh", "-c", line), python=str(empty), invoked_from=tmp_path)
+    assert printed in ran.tail
+    assert bool(ran.mistake) is (ran.exit_code == 127)
+
+
+@pytest.mark.parametrize(
     ("words", "mistake"),
     [
         (("-m", "pytest", "tests/absent.py"), "no such file: absent.py"),

@@ -90,6 +90,19 @@ def test_the_report_names_tests_release_and_remedy():
     assert "harness bisect --run 'pytest -q tests' --good 2023-05-01 --bad 2025-07-31" in BROKEN.report
 
 
+@pytest.mark.parametrize(
+    ("end", "option"),
+    [
+        ({"kind": "day", "text": "2023-04-01"}, "--good 2023-04-01 "),
+        ({"kind": "release", "text": "numpy 1.26.4"}, ""),
+        (None, ""),
+    ],
+)
+def test_without_a_last_night_the_command_names_the_good_end_that_an_option_can_name(end, option):
+    answer = evolve(ANSWER, asked=evolve(ANSWER.asked, ends={"good": end, "bad": None}))
+    assert f"harness bisect --run 'pytest -q tests' {option}--bad 2025-07-31" in WATCH._report(answer, None)
+
+
 def test_a_message_contains_no_markup_and_mentions_nobody():
     page = MarkdownIt("commonmark").enable("table").render(BROKEN.report)
     assert "test_a.py::test_0[`" in page

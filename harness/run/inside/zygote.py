@@ -20,20 +20,38 @@ import signal
 import socket
 import sys
 
-ANOTHER = b"z"  # the request for another zygote; any other is for a guard
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+ANOTHER = b"z"  # the request for another zygote; any other is for a guard
+
+# What imports have left behind besides modules, which a fork must have, too.
+_variables: dict[str, tuple[str | None, str | None]] = {}  # of the environment: the former and the new value
+_handlers: dict[signal.Signals, Any] = {}  # of signals
+# How a new interpreter handles the signals that a zygote or a guard handles otherwise.
+_RESET: dict[signal.Signals, Any] = {
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGCHLD: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+}
 
 
 def _prepare(order: dict[str, Any], child: Any) -> str:
     """Import the modules in the order; returns what makes it unsafe to fork this process, "" if nothing does."""
     if order["emulation"] and "_harness_emulation" not in sys.modules:  # another zygote has it
         child.load_emulation(order["emulation"])
+    variables, handlers = dict(os.environ), {number: signal.getsignal(number) for number in _RESET}
     for name in order["modules"]:
         with contextlib.suppress(BaseException):  # the import will fail again in the fork
             importlib.import_module(name)
+    for name in variables.keys() | os.environ.keys():
+        former, now = variables.get(name), os.environ.get(name)
+        if former != now:
+            _variables[name] = (_variables[name][0] if name in _variables else former, now)
+    for number, handler in handlers.items():
+        if signal.getsignal(number) != handler:
+            _handlers[number] = signal.getsignal(number)
     import threading
 
     # Locks that they hold would stay locked, too.
@@ -71,16 +89,27 @@ def _enter_environment(env: dict[str, str], child: Any) -> None:
     importlib.invalidate_caches()
 
 
+def _take_variables(env: dict[str, str]) -> None:
+    """Replace the environment variables, and set those again that imports have set."""
+    os.environ.clear()
+    os.environ.update(env)
+    for name, (former, now) in _variables.items():
+        if env.get(name) != former:
+            continue
+        if now is not None:
+            os.environ[name] = now
+        else:
+            os.environ.pop(name, None)
+
+
 def _prepare_fork(argv: list[str], env: dict[str, str], child: Any) -> None:
     """Make this fork what a new interpreter is that would be started with these arguments and variables."""
     _enter_environment(env, child)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter does when it starts
         signal.signal(number, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.clear()
-    os.environ.update(env)
+    for handled, usual in _RESET.items():
+        signal.signal(handled, _handlers.get(handled, usual))
+    _take_variables(env)
     sys.argv[:] = argv[1:]
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:  # a new process has a random seed; all forks would have the same
@@ -156,8 +185,7 @@ def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
         os.close(log)
         os.chdir(order["work"])
         _enter_environment(order["env"], child)
-        os.environ.clear()
-        os.environ.update(order["env"])
+        _take_variables(order["env"])
         sys.path[0] = order["script_folder"]
         _import_and_serve(order, control, guard, child)
     finally:
@@ -165,10 +193,12 @@ def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
 
 
 def _import_and_serve(order: dict[str, Any], control: socket.socket, guard: Any, child: Any) -> None:
-    gc.disable()  # what imports create stays, so the collector would only take time
+    threshold = gc.get_threshold()
+    gc.set_threshold(0)  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
-    gc.enable()
+    if not gc.get_threshold()[0]:  # no import has set another one
+        gc.set_threshold(*threshold)
     report = {"problem": problem, "executed": sorted(child.used_files())}
     control.sendall(f"{json.dumps(report)}\n".encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended

@@ -1,0 +1,253 @@
+"""A number without a bound: both ends are measured until they differ clearly, and the bound between them is derived.
+
+Which direction is worse, and where the bound is, follows from the two ends. From then on the question is one with a
+signature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import median
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
+from harness.errors import UserMistake
+from harness.events import Note, Progress, Reporter, SearchBegan
+from harness.model import Change, Judgement, Outcome, Signature, Verdict
+from harness.model.boundary import Boundary, Candidate
+from harness.model.signature import FINITE
+from harness.model.text import counted
+from harness.probing.lanes import Engine
+from harness.probing.line import Line, RunLog
+from harness.search import Trial, TwoEnds, bound_between
+
+if TYPE_CHECKING:
+    from harness.bisection.boundaries import LineQuestion
+    from harness.model import Observation
+    from harness.model.boundary import Effect
+    from harness.probing import Judge, Probe
+    from harness.probing.lanes import Lanes
+    from harness.probing.probe import Probing
+    from harness.question.question import Question
+
+_FEW_RUNS = 5  # of an older candidate that is only tried as the good end
+_SMALL = 0.01  # a smaller change is nothing to look for, unless its end was named
+
+
+@frozen
+class MeasuredEnds:
+    """Both ends of a line as they were measured, by the positions `good` and `bad`.
+
+    `signature` has the bound between them, None if they do not differ; `sentence` says what the numbers are.
+    `is_noisy`: the number of a run can be on the other side of the bound.
+    """
+
+    line: Line
+    record: RunLog
+    good: int
+    bad: int
+    signature: Signature | None
+    sentence: str
+    is_noisy: bool = False
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether both ends have the number."""
+        runs = {trial.position for trial in self.record.observations if self.record.number(trial) is not None}
+        return runs.issuperset((self.good, self.bad))
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The keys of the runs that were made now."""
+        return frozenset(step.observation for step in self.record.steps if not step.cached)
+
+    def of_side(self, position: int) -> Observation:
+        """A run of an end whose number is on its own side of the bound."""
+        judge = evolve(self.record.judge, signature=self.signature)
+        wanted = Verdict.GOOD if position == self.good else Verdict.BAD
+        trials = sorted(trial for trial in self.record.observations if trial.position == position)
+        runs = [self.record.observations[trial] for trial in trials]
+        return next((run for run in runs if judge(run).verdict is wanted), runs[0])
+
+    def bounded(self, question: Question) -> Question:
+        """Return a question with the bound; its runs are repeated from the start if the number is noisy."""
+        policy = evolve(question.policy, flaky=question.policy.flaky or self.is_noisy)
+        return evolve(question, repro=evolve(question.repro, signature=self.signature), policy=policy)
+
+
+@frozen
+class Measuring:
+    """Measures the ends of a line, the bad one first; `judge` has the signature without a bound."""
+
+    line: Line
+    judge: Judge
+    prober: Probing
+    lanes: Lanes
+    reporter: Reporter
+
+    def ends(self) -> MeasuredEnds:
+        """Measure both ends; without a good one, older candidates until one differs by at least a percent.
+
+        Raises `UserMistake` if a run that ended well has no such number, `Interrupted`, `NoNetwork` and `NoSpace`.
+        """
+        line, last = self.line, len(self.line.names) - 1
+        record = RunLog(self.judge, reporter=self.reporter)
+        bad = line.bad if line.bad is not None else 0 if line.find_fix else last
+        if (good := line.good) is None and line.find_fix:
+            good = last
+        if good is not None:
+            return self._measured(record, self._compared(record, good, bad), good, bad)
+        measured: MeasuredEnds | None = None
+        for candidate in _steps_back(bad):
+            is_last = candidate == 0
+            ends = self._compared(record, candidate, bad, *(() if is_last else (_FEW_RUNS,)))
+            if not ends.numbers(bad):
+                return self._measured(record, ends, candidate, bad)
+            if not ends.numbers(candidate):
+                continue  # an older one that can't be run says nothing
+            measured = self._measured(record, ends, candidate, bad)
+            if measured.signature is not None and _is_large(ends.effect):
+                break
+        if measured is None:
+            raise UserMistake(
+                f"no release of {line.subject} before {line.names[bad]} has the number {self._name}",
+                hint="name with --good where it was right",
+            )
+        return measured
+
+    @property
+    def _name(self) -> str:
+        return self.judge.signature.measure if self.judge.signature is not None else ""
+
+    def _compared(self, record: RunLog, good: int, bad: int, *most: int) -> TwoEnds:
+        """Run two candidates until their numbers differ clearly, or never will."""
+        line, ends = self.line, TwoEnds(good, bad, record.number, *most)
+        for trial, run in list(record.observations.items()):
+            if trial.position in (good, bad):
+                ends.tell(trial, record.judge(run).verdict)
+
+        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+            return record.take(trial, line.names[trial.position], observation, cached=cached)
+
+        def probe_of(trial: Trial) -> Probe:
+            return evolve(line.probe(trial), fresh=True)
+
+        def progress() -> Progress:
+            return Progress(left=ends.remaining())
+
+        Engine(self.prober, self.lanes, probe_of, line.label_of, judged, self.reporter, progress).drive(ends)
+        for at in (bad, good):
+            first = record.observations.get(Trial(at))
+            if first is not None and first.outcome is Outcome.COMPLETED and not ends.numbers(at):
+                self._refuse(record, first, line.label_of(Trial(at)))
+        return ends
+
+    def _refuse(self, record: RunLog, run: Observation, label: str) -> None:
+        """Raise `UserMistake` for a run that ended well and has no such number."""
+        reason = record.judge(run).reason
+        if record.signature is not None and record.signature.is_pattern:
+            what = f"nothing that {label} prints matches {record.signature.metric}"
+            raise UserMistake(what, hint="the first group has to be a number, such as 'loss: ([0-9.]+)'")
+        hint = "a script writes numbers as JSON to the file named by HARNESS_METRICS; or give a regular expression"
+        raise UserMistake(f"{label}: {reason}", hint=f"{hint} with a group that matches the number in the output")
+
+    def _measured(self, record: RunLog, ends: TwoEnds, good: int, bad: int) -> MeasuredEnds:
+        """Derive the bound from the numbers of both ends."""
+        signature, name = self.judge.signature, self._name
+        numbers = tuple(map(ends.numbers, (good, bad)))
+        if signature is None or not all(numbers):
+            return MeasuredEnds(self.line, record, good, bad, None, self._without_number(record, good, bad, numbers))
+        of_ends = f"{name} is " + " and ".join(
+            f"{_in_words(values)} ({self.line.label_of(Trial(at))}, {counted(len(values), 'run')})"
+            for at, values in zip((good, bad), numbers, strict=True)
+        )
+        odd = [sum(not math.isfinite(value) for value in values) for values in numbers]
+        effect = ends.effect
+        if any(odd):
+            if odd[0]:
+                return MeasuredEnds(self.line, record, good, bad, None, f"{of_ends}, so that the good end is no better")
+            above, below = FINITE
+            bounded = evolve(signature, above=above, below=below)
+            words = f"{of_ends}: a run without a finite number is bad"
+            return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=odd[1] < len(numbers[1]))
+        if effect is None or not effect.is_clear:
+            runs = sum(map(len, numbers))
+            is_same = effect is not None and effect.difference == effect.spread == 0
+            why = f"the same in all {runs} runs" if is_same else f"a difference within the noise of {runs} runs"
+            return MeasuredEnds(self.line, record, good, bad, None, f"{of_ends}, {why}")
+        bound, is_higher = bound_between(effect), effect.bad > effect.good
+        bounded = evolve(signature, above=bound) if is_higher else evolve(signature, below=bound)
+        direction = "higher" if is_higher else "lower"
+        words = f"{of_ends}: {direction} is worse, and {bounded.bounds} is bad"
+        excess = [[bounded.excess(value) > 0 for value in values] for values in numbers]
+        return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=any(excess[0]) or not all(excess[1]))
+
+    def _without_number(self, record: RunLog, good: int, bad: int, numbers: tuple[tuple[float, ...], ...]) -> str:
+        """Say which end has no number, and why."""
+        at = bad if not numbers[1] else good
+        step = next((step for step in record.steps if step.release == self.line.names[at]), None)
+        why = step.reason if step is not None else "it did not run"
+        return f"{self.line.label_of(Trial(at))} has no {self._name}: {why}"
+
+
+def _steps_back(bad: int) -> Iterator[int]:
+    """The positions 1, 2, 4, ... before one, down to the oldest."""
+    step = 1
+    while step < bad:
+        yield bad - step
+        step *= 2
+    if bad > 0:
+        yield 0
+
+
+def _is_large(effect: Effect | None) -> bool:
+    """Whether a difference is worth a search where no end was named; one that is not finite is."""
+    return effect is None or abs(effect.difference) >= _SMALL * max(abs(effect.good), abs(effect.bad))
+
+
+def _in_words(values: tuple[float, ...]) -> str:
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < len(values):
+        odd = next(value for value in values if not math.isfinite(value))
+        return f"{odd:g}" if not finite else f"{odd:g} in {len(values) - len(finite)} of {len(values)} runs"
+    return f"{median(values):.4g}"
+
+
+def measured_line(question: LineQuestion, lanes: Lanes, reporter: Reporter) -> LineQuestion | Answer:
+    """Return a question about a line with the bound of its metric, or the answer that its ends do not differ.
+
+    Raises as `Measuring.ends` does.
+    """
+    if question.judge.signature is None or not question.judge.signature.is_unbounded:
+        return question
+    if question.announced is not None:
+        reporter.report(SearchBegan(*question.announced))
+    measured = Measuring(question.line, question.judge, question.prober, lanes, reporter).ends()
+    if measured.signature is None:
+        return no_difference(measured, question.question, question.candidates)
+    reporter.report(Note(measured.sentence))
+    return evolve(
+        question,
+        line=evolve(question.line, good=measured.good, bad=measured.bad),
+        question=measured.bounded(question.question),
+        judge=evolve(question.judge, signature=measured.signature),
+        announced=None,
+        known={**question.known, **measured.record.observations},
+        measured=measured,
+    )
+
+
+def no_difference(measured: MeasuredEnds, question: Question, candidates: tuple[Candidate, ...] = ()) -> Answer:
+    """Return the answer that the numbers of the two ends do not differ, or that an end has none."""
+    line, record = measured.line, measured.record
+    status = Status.NOT_A_REGRESSION if measured.has_numbers else Status.INCONCLUSIVE
+    boundary = Boundary(
+        Change(line.subject, None, None, line.unit, line.find_fix),
+        candidates=candidates or tuple(map(Candidate, line.names)),
+        steps=tuple(record.steps),
+    )
+    failure = Failure((), record.signature, status, boundary=boundary, note=measured.sentence)
+    return Answer(QuestionRecord.of(question), status, failures=(failure,), effort=Effort(record.ran))
