@@ -33,6 +33,7 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.probing.resolutions import Resolutions
+from harness.probing.retrying import RetryingProber
 from harness.probing.trust import Trust
 from harness.probing.warm import WarmProber
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
@@ -138,7 +139,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     """
     workspace = Workspace.opened()
     remove_leftovers(workspace)
-    pip = read_pip_settings()
+    pip = evolve(read_pip_settings(), own=settings.with_index_of(None).own_indexes)
     sandbox, rights = _sandbox(settings, reporter, workspace)
     backend = _torch_backend(settings)
     uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
@@ -157,7 +158,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         size_of=index.size_of,
         has_gpu_libraries=has_gpu_libraries,
     )
-    prober = Prober(
+    prober = RetryingProber(
         store=store,
         resolutions=Resolutions(store, Resolver(index, builder.builds)),
         builder=builder,

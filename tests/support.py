@@ -167,7 +167,8 @@ class Harness:
         return Harness(self.folder, {**self.environ, **environ})
 
 
-_SETTINGS = [name for name in os.environ if name.startswith(("UV_", "PIP_", "HARNESS_"))]
+_AGENTS = ("AGENT", "CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "COPILOT_CLI")
+_SETTINGS = [name for name in os.environ if name.startswith(("UV_", "PIP_", "HARNESS_")) or name in _AGENTS]
 
 
 def outer_environ() -> dict[str, str]:

@@ -34,11 +34,12 @@ class Status(enum.StrEnum):
     NO_FAILURE = "no-failure"
     NOT_FIXED = "not-fixed"
     INCONCLUSIVE = "inconclusive"
+    MACHINE = "machine"
 
     @property
     def exit_code(self) -> int:
         """0: an answer was found, 1: there is nothing to find, 3: not sure; see also `Answer.exit_code`."""
-        return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3}.get(self, 1)
+        return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3, Status.MACHINE: 3}.get(self, 1)
 
     @property
     def is_change(self) -> bool:
@@ -121,7 +122,7 @@ class Comparison:
     failed in one environment. `not_rebuilt` says what of the good end could not be had again, if that end fails.
     `back_to` is how far back older packages were tried in vain, and why no further. `lifted` are the project's own
     requirements that hold back newer releases and were ignored, `not_kept` its lower bounds and pins that were lifted
-    for older packages.
+    for older packages. `machine` says why the machine is the cause and no package, "" if it is not.
     """
 
     runs: tuple[Observation, ...] = ()
@@ -133,6 +134,7 @@ class Comparison:
     back_to: str = ""
     lifted: tuple[str, ...] = ()
     not_kept: tuple[str, ...] = ()
+    machine: str = ""
 
 
 @frozen

@@ -35,7 +35,7 @@ from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
 from harness.question.repros import names_meant, required_python, typed_words
-from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.question.request import EndKind, Ends, QuestionKind, Request, at_releases, kind_of, refuse_meaningless
 from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere
@@ -76,6 +76,7 @@ def ask(
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
+    settings = settings.with_index_of(request.subject)
     kind, ends = kind_of(request, settings)
     refuse_meaningless(request, settings, kind, ends, typed)
     if request.policy.ask and person is None:
@@ -86,6 +87,8 @@ def ask(
         session = evolve(session, person=person) if request.policy.ask else session
         if kind is QuestionKind.PYTHONS:
             return _answer_pythons(session, request)
+        if kind is QuestionKind.RELEASES and normalized_name(request.subject or "") in dict(settings.own_indexes):
+            request = at_releases(request, session.index, session.now)
         _, ends = kind_of(request, settings, session.now)
         session, question = looked_up(session, request, kind, ends)
 
@@ -112,20 +115,23 @@ def answer_question(
     question: Question,
     kind: QuestionKind,
     with_python: Callable[[str], tuple[Session, Question]] | None = None,
+    *,
+    is_night: bool = False,
 ) -> Answer:
     """Answer a question with what it names looked up, of any kind except Pythons.
 
     Where nothing is found it is asked again: without the project's own bounds, or `with_python`, which looks the
-    question up with another Python of this machine. Raises as `ask` does.
+    question up with another Python of this machine. In a night, and where the machine may be sick, the last good
+    packages run again before anything is called a regression. Raises as `ask` does.
     """
     store, place = session.store, _place_of(session, question, kind)
     if (answer := _known(session, place)) is not None:
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
-    answer, retry = _searched(session, question, kind)
+    answer, retry = _searched(session, question, kind, is_night=is_night)
     if retry.limits:
-        answer = _without_limits(session, question, answer, retry.limits)
+        answer = _without_limits(session, question, answer, retry.limits, is_night=is_night)
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
@@ -146,7 +152,9 @@ def _with_pages(session: Session, answer: Answer) -> _Known:
     return _Known(answer, projects, session.index.state(projects))
 
 
-def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
+def _searched(
+    session: Session, question: Question, kind: QuestionKind, *, is_night: bool = False
+) -> tuple[Answer, Retry]:
     """Search once, and word the answer; also returns how to ask again.
 
     If forks turn out to be wrong, each run of the search is a fresh process; those that were are in the store.
@@ -154,11 +162,11 @@ def _searched(session: Session, question: Question, kind: QuestionKind) -> tuple
     may_fork = question.policy.fork and not (question.policy.flaky or question.policy.ask)
     if may_fork and kind is not QuestionKind.COMMITS:
         with contextlib.suppress(ForksDisagree), warmed(session) as warm:
-            return _answered(warm, question, kind)
-    return _answered(session, question, kind)
+            return _answered(warm, question, kind, is_night=is_night)
+    return _answered(session, question, kind, is_night=is_night)
 
 
-def _answered(session: Session, question: Question, kind: QuestionKind) -> tuple[Answer, Retry]:
+def _answered(session: Session, question: Question, kind: QuestionKind, *, is_night: bool) -> tuple[Answer, Retry]:
     begun, retry = time.monotonic(), Retry()
     # A search is imported only when it runs: an answer that is known needs none.
     with names_meant(question.combination.requirements):
@@ -177,6 +185,10 @@ def _answered(session: Session, question: Question, kind: QuestionKind) -> tuple
                 from harness.bisection.releases import release_question
 
                 answer = answer_line(session, question, release_question)
+    if not question.policy.ask:
+        from harness.bisection.baseline import with_baseline
+
+        answer = with_baseline(session, question, answer, is_night=is_night)
     if question.policy.ask:
         answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
     else:
@@ -210,7 +222,9 @@ def _with_another_python(
     return evolve(retried, notes=(*retried.notes, *notes))
 
 
-def _without_limits(session: Session, question: Question, answer: Answer, limits: tuple[str, ...]) -> Answer:
+def _without_limits(
+    session: Session, question: Question, answer: Answer, limits: tuple[str, ...], *, is_night: bool
+) -> Answer:
     """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
     named = listed(limits)
     session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
@@ -221,7 +235,7 @@ def _without_limits(session: Session, question: Question, answer: Answer, limits
     free = evolve(question, combination=shared, typed=typed)
 
     def again() -> Answer:
-        return _searched(session, free, QuestionKind.PACKAGES)[0]
+        return _searched(session, free, QuestionKind.PACKAGES, is_night=is_night)[0]
 
     retried = _retried(again, answer, f"without {named}", advice=answer.advice)
     lifted = limits if retried.failures else ()

@@ -21,7 +21,7 @@ from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, RunLog
-from harness.question.snapshots import Snapshot, Snapshots
+from harness.question.snapshots import Snapshot, Snapshots, end_words
 from harness.run.commands import NO_TESTS
 from harness.search import MOST_PASSES, Trial, passes_needed
 
@@ -44,6 +44,10 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
     if limit >= repro.timeout:
         return repro
     return evolve(repro.within(limit, is_own=False), digest=f"{repro.digest}-{limit:g}")
+
+
+class MachineFailedError(Exception):
+    """The machine failed the run of an end; the message says how."""
 
 
 @define
@@ -73,17 +77,22 @@ class BothEnds:
         return self.snapshots.question.repro
 
     def run_bad(self) -> bool:
-        """Run the bad end until it fails; returns whether it did. Raises `UserMistake` if it can't be run."""
+        """Run the bad end until it fails; returns whether it did.
+
+        Raises `UserMistake` if it can't be run, and `MachineFailedError`.
+        """
         if self.measured is not None:
             self.bad_runs = [self.measured.of_side(self.measured.bad)]
             return True
         label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
         run = self.observer.observe(label, probe)
         self.bad_runs = [run]
+        _refuse_machine(run, self.bad)
         if not self._fails(run):
             confirm = self.observer.policy.confirm
             again = range(1, _PASSES if confirm is None else confirm + 1)
             self.bad_runs += self.observer.observe_again(label, probe, again, self._fails)
+            _refuse_machine(self.bad_runs[-1], self.bad)
             if not self._fails(self.bad_runs[-1]):
                 return False
             self.note_flaky(1, len(self.bad_runs))
@@ -99,7 +108,7 @@ class BothEnds:
     def run_good(self) -> bool:
         """Run the good end; without one, older snapshots until one passes more. Returns whether there is one.
 
-        Raises `UserMistake`.
+        Raises `UserMistake` and `MachineFailedError`.
         """
         if self.measured is not None:
             self.good_runs = [self.measured.of_side(self.measured.good)]
@@ -205,6 +214,7 @@ class BothEnds:
         if not run.outcome.ran:
             why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
             raise UserMistake(f"the good end ({snapshot.end.text}) {why}: {run.detail}")
+        _refuse_machine(run, snapshot)
         refuse_mistake(run, self.repro, self.observer.typed)
         return run
 
@@ -340,6 +350,11 @@ class BothEnds:
             f"{counted(len(good.lock.pins), 'release')}",
             hint=hint,
         )
+
+
+def _refuse_machine(run: Observation, snapshot: Snapshot) -> None:
+    if run.outcome is Outcome.MACHINE_FAILED:
+        raise MachineFailedError(f"the machine failed the run {end_words(snapshot.end)}: {run.detail}")
 
 
 def refuse_mistake(run: Observation, repro: Repro, typed: tuple[str, ...] = ()) -> None:

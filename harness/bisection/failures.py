@@ -341,7 +341,7 @@ def _function(test: str) -> str:
 
 
 def disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
-    """Return the tests that passed in one of these runs and failed in another."""
+    """Return the tests that passed in one of these runs and failed in another, the exit code among them."""
     passed: set[str] = set()
     failed: set[str] = set()
     for observation in observations:
@@ -350,6 +350,10 @@ def disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
                 passed.add(result.id)
             elif result.outcome.is_failure:
                 failed.add(result.id)
+    # A run of some tests says nothing about the exit code of all.
+    all_ran = max((len(observation.tests) for observation in observations), default=0) - (EXIT in failed)
+    if any(run.outcome is Outcome.COMPLETED and len(run.tests) >= all_ran for run in observations):
+        passed.add(EXIT)
     return frozenset(passed & failed)
 
 

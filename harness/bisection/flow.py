@@ -22,7 +22,7 @@ from harness.bisection.advice import (
     install_missing,
 )
 from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
-from harness.bisection.both_ends import BothEnds
+from harness.bisection.both_ends import BothEnds, MachineFailedError
 from harness.bisection.failures import Group, Groups
 from harness.bisection.measuring import no_difference
 from harness.bisection.observing import Observer
@@ -131,6 +131,14 @@ class PackageQuestion:
 
         Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
         """
+        try:
+            return self._run()
+        except MachineFailedError as why:
+            runs = (*self.ends.good_runs[:1], *self.ends.bad_runs[-1:])
+            self.compared = evolve(self.compared, runs=runs, machine=str(why))
+            return self._answer(Status.MACHINE, ""), Retry()
+
+    def _run(self) -> tuple[Answer, Retry]:
         ends, limits = self.ends, tuple[str, ...]()
         if ends.good is not None:
             ends.check_different(ends.good)

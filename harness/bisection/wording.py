@@ -67,6 +67,8 @@ def _answer(answer: Answer) -> str:
                 f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
                 f"{listed(answer.comparison.failing_at_both) or repro} fails at both ends."
             )
+        case Status.MACHINE:
+            return f"{answer.comparison.machine[:1].upper()}{answer.comparison.machine[1:].rstrip('.')}."
         case Status.INCONCLUSIVE if answer.comparison.not_rebuilt:
             return f"Not sure: the good end could not be rebuilt: {answer.comparison.not_rebuilt}."
         case _:

@@ -16,6 +16,7 @@ from harness.cli.options import (
     SectionCommand,
     end_option,
     json_option,
+    lines_option,
     repro_options,
     settings_options,
     subject_argument,
@@ -34,6 +35,7 @@ from harness.run.process import pause
 from harness.settings import Settings
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console, short_path
+from harness.terminal.stream import JsonLines, is_for_agent, last_line
 
 _LINES = 12
 _LOOK_S = 0.2
@@ -111,12 +113,14 @@ def _line() -> str | None:
 @project_options
 @search_options
 @json_option("the answer as JSON")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def bisect(
     project: ChosenProject,
     constraints: Path | None,
     policy: Policy,
     as_json: bool,
+    lines: JsonLines | None,
     settings: Settings,
     **parts: Any,
 ) -> None:
@@ -139,20 +143,31 @@ def bisect(
     harness bisect matplotlib --repro plot.py --ask
     """
     request = Request(**parts, policy=policy, project=project)
-    if policy.ask and not sys.stdin.isatty():
+    if policy.ask and (lines is not None or not sys.stdin.isatty()):
         raise UserMistake("--ask needs a terminal at which you judge each run")
+    if as_json and lines is not None:
+        raise UserMistake("--json and --json-lines each print something else: give one of them")
     check_replaceable(constraints)
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.
-    view = reporting(console, quiet=as_json) if person is None else PlainView(console)
+    view = reporting(console, quiet=as_json, lines=lines) if person is None else PlainView(console)
     with view as reporter:
         typed = (CONSTRAINTS,) if constraints is not None else ()
         answer, reports = reported_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
-    if as_json:
+    page = next((path for path in reports if path.suffix == ".html"), None)
+    record = short_path(settings.results.absolute() / f"answers/{page.stem}.json") if page is not None else None
+    if lines is not None:
+        files = {"answer": record, "report": page, "constraints": written}
+        lines.answered(json_of(answer), answer.exit_code, files)
+    elif as_json:
         click.echo(to_json(json_of(answer)))
     else:
-        pages = [str(short_path(path)) for path in reports if path.suffix == ".html"]
+        pages = [str(short_path(page))] if page is not None else []
         limits = str(short_path(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)
+        if is_for_agent():
+            guilty = [f"{culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits]
+            what = " ".join([answer.status.value, *([", ".join(guilty)] if guilty else [])])
+            click.echo(last_line(what, answer.exit_code, record))
     sys.exit(answer.exit_code)

@@ -14,11 +14,12 @@ from typing import Any
 import click
 
 from harness._version import __version__
-from harness.errors import HarnessError, HarnessFault, Interrupted
+from harness.errors import HarnessError, HarnessFault, Interrupted, UserMistake
 
 _OBJECTS = 200_000  # new objects between two garbage collections
 _SWITCH_S = 0.0005  # a thread that checks thousands of files waits this long after each, if another one is busy
 _FOR_GIT = "--git-bisect"
+_FOR_PROGRAMS = "--json-lines"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
 _EXIT_CODES = """\b
 Exit codes:
@@ -106,13 +107,15 @@ class _Group(click.Group):
         from harness.redact import hide_secrets, known_secrets, write_traceback
 
         known = known_secrets(os.environ, _let_through(ctx.args))
-        for_git = _FOR_GIT in ctx.args
+        for_git, for_program = _FOR_GIT in ctx.args, _FOR_PROGRAMS in ctx.args
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # it contains what was typed
             vars(error)["exit_code"] = _exit_code(error.exit_code, for_git=for_git)
-            raise
+            if not for_program:
+                raise
+            failure: HarnessError = UserMistake(error.format_message())
         except (click.exceptions.Exit, click.Abort):
             raise
         except HarnessError as error:
@@ -122,7 +125,7 @@ class _Group(click.Group):
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
             where = write_traceback(error, known)
             failure = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
-        tell(failure, known)
+        tell(failure, known, for_program=for_program)
         raise click.exceptions.Exit(_exit_code(failure.exit_code, for_git=for_git))
 
 
@@ -140,13 +143,20 @@ def _let_through(arguments: Sequence[str]) -> list[str]:
     return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
 
 
-def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
-    """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format."""
+def tell(error: HarnessError, known: Mapping[str, str] | None = None, *, for_program: bool = False) -> None:
+    """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format.
+
+    With `for_program` it is the last line of a stream on stdout instead.
+    """
     from rich.text import Text
 
     from harness.redact import hide_secrets
     from harness.terminal.console import Console, print_text
+    from harness.terminal.stream import JsonLines, is_for_agent, last_line
 
+    if for_program:
+        JsonLines().failed(error, hide_secrets(error.message, known), hide_secrets(error.hint, known))
+        return
     console = Console(stderr=True)
     lead, text = Text("error: ", "bold red"), error.message
     if isinstance(error, Interrupted):
@@ -156,6 +166,8 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
         print_text(console, f"  {hide_secrets(error.hint, known)}")
     if isinstance(error, HarnessFault):
         console.print(Text("  this is an internal error; please report it with the command you typed"))
+    if is_for_agent():
+        print_text(console, last_line("error", error.exit_code))
 
 
 @click.group(cls=_Group, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})

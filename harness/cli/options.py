@@ -15,6 +15,7 @@ from harness.arguments import Option, OptionGroup
 from harness.model.text import parse_size
 from harness.question.parsing import read_duration
 from harness.settings import Settings
+from harness.terminal.stream import OPTION, JsonLines
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
@@ -217,6 +218,16 @@ def output_option(words: str) -> Decorator:
 def json_option(what: str) -> Decorator:
     """Add `--json` to a command, for printing only `what` on stdout."""
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
+
+
+def lines_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--json-lines` to a command, which gets what writes them, or None, as the argument `lines`."""
+    words = "Print each step as one JSON object in a line as it happens, the answer or the error last."
+
+    def made(_context: click.Context, _param: click.Parameter, is_given: bool) -> JsonLines | None:
+        return JsonLines() if is_given else None
+
+    return option("Output", OPTION, "lines", is_flag=True, callback=made, help=words)(command)
 
 
 def _click_option(part: attrs.Attribute[Any]) -> Decorator:

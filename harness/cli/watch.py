@@ -37,8 +37,8 @@ from harness.terminal import reporting
 from harness.terminal.console import Console, print_text, short_path
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
-from harness.watch.state import Night, NightArchive, Past
-from harness.watch.tracker import LABEL, Gh, actions, issues_of, this_repository
+from harness.watch.state import MOST_UNJUDGED, Night, NightArchive, Past
+from harness.watch.tracker import LABEL, UNJUDGED, Gh, actions, issues_of, issues_on_unjudged, this_repository
 from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
@@ -77,6 +77,7 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     matrix = read_matrix(file)
     start = (day(date, "--date", begins=True) if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = archive.past(before=start)
+    archive.put(Night(matrix.name, start.isoformat()))  # a night that can't begin is one, too
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_sessions(
@@ -86,7 +87,6 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
         matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)
         runnable = sessions.runnable(matrix.cells)
-        archive.put(Night(matrix.name, start.isoformat()))
         with sessions.lanes(runnable) as lanes:
             watch = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent)
             try:
@@ -151,8 +151,12 @@ def watch(
         question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
+    last = read_record(state / _NIGHT, ProjectNight, SCHEMA)
+    night = night.after(last, f"{today.moment or datetime.now(UTC):%Y-%m-%d}")
     _keep(night, state, constraints)
     click.echo(night.sentence)
+    if len(night.unjudged) >= MOST_UNJUDGED:
+        click.echo(f"Nothing was judged in {len(night.unjudged)} nights in a row.")
     if night.constraints:
         click.echo(f"Workaround: {' '.join(night.constraints)}")
     sys.exit(night.status.exit_code)
@@ -195,10 +199,20 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     metavar="FOLDER",
     help="Keep the issues of harness watch with this folder instead [default: those of the nights].",
 )
+@click.option(
+    "--unjudged",
+    type=click.IntRange(min=1),
+    default=MOST_UNJUDGED,
+    show_default=True,
+    metavar="NIGHTS",
+    help="Open an issue once so many nights in a row have judged nothing.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
 @settings_options()
-def issues(state: Path | None, dry_run: bool, settings: Settings) -> None:
+def issues(state: Path | None, unjudged: int, dry_run: bool, settings: Settings) -> None:
     """Open, update and close the issues in this repository: one for each cause that the nights found.
+
+    Nights that judge nothing have an issue of their own, because nobody would hear of a regression.
 
     With --state they are those on what `harness watch` found. Needs the gh executable, logged in or with GH_TOKEN.
     Running it again changes nothing. It writes to the repository of the workflow or of the git remote, and to no other.
@@ -209,14 +223,17 @@ def issues(state: Path | None, dry_run: bool, settings: Settings) -> None:
     """
     if state is not None:
         night = _read_night(state)
-        label, wanted, watch = _LABEL, night.issues, night.marker
+        is_silent = len(night.unjudged) >= unjudged
+        wanted = (night.issue_on_unjudged,) if is_silent else night.issues if night.is_sure else ()
+        label, watch = _LABEL, night.marker if night.is_sure else ""
     else:
         store = Store.opened(settings.results)
-        causes = redacted(NightArchive(store).past().causes, private_of(store))
-        label, wanted, watch = LABEL, issues_of(causes.values(), {name: _report(store, name) for name in causes}), ""
-        night = None
+        past, private = NightArchive(store).past(), private_of(store)
+        causes, label, watch = redacted(past.causes, private), LABEL, UNJUDGED
+        wanted = issues_of(causes.values(), {name: _report(store, name) for name in causes})
+        wanted += redacted(issues_on_unjudged(past, unjudged), private)
     gh = Gh(this_repository(os.environ, Path.cwd()), label=label)
-    needed = actions(wanted, gh.issues(), watch) if night is None or night.is_sure else ()
+    needed = actions(wanted, gh.issues(), watch)
     for action in needed:
         if not dry_run:
             gh.do(action)

@@ -31,7 +31,8 @@ class Outcome(enum.StrEnum):
     UNINSTALLABLE = "uninstallable"  # a package could not be installed
     NO_PROGRAM = "no-program"  # the environment lacks the program that a command starts
     NO_DEVICE = "no-device"  # no GPU, or none with enough free memory
-    DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
+    DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image
+    MACHINE_FAILED = "machine-failed"  # GPU lost or shared, killed from outside, full disk, a server that fails
     EMULATION_GAP = "emulation-gap"  # called something that the stand-in for CUDA does not have
     NOT_MADE = "not-made"  # the first step failed, so that there is nothing to read
     WRONG_ENVIRONMENT = "wrong-environment"  # the run saw other packages than its lock
@@ -54,6 +55,7 @@ _SHOWS_NOTHING = frozenset(
     {
         *_DID_NOT_RUN,
         Outcome.DEVICE_FAILED,
+        Outcome.MACHINE_FAILED,
         Outcome.EMULATION_GAP,
         Outcome.WRONG_ENVIRONMENT,
         Outcome.DECLINED,
@@ -69,7 +71,8 @@ class Observation:
 
     Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an ISO 8601 time
     in UTC; `installed` are the pins that took the place of those of the lock, as PyTorch's builds for CPUs do; `loaded`
-    maps each distribution to its files that were used; `machine` describes the device (name, driver, memory, ...);
+    maps each distribution to its files that were used; `machine` describes where it ran: the device (name, driver,
+    memory, reasons why its clock is slowed down), the versions of CUDA and torch, and the host as a hash;
     `drift` says where the lock differs from the requested holds; `log` is a path relative to the results folder;
     `mixture` says which files of the environment do not match its lock; `trace` is the recording of a traced run.
     `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is wrong

@@ -289,8 +289,9 @@ def _bytes(value: Any, where: str) -> int | None:
 
 _size = that(lambda value: isinstance(value, str) and bool(parse_size(value)), "a size such as '8 GiB'")
 _BOUNDS: dict[str, Reader] = {"good": _version, "bad": _version, "as-of": text, "hold": requirements, "default": switch}
-# A shell and a sandbox exit with 128 and the number after these signals (as in run/guard.py).
-_FATAL = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+# A shell and a sandbox exit with 128 and the number after these signals (as in run/guard.py). SIGKILL is no crash: it
+# comes from the machine, unless a signature says that it is the bug.
+_FATAL = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTERM)
 _SIGNATURE: dict[str, Reader] = {
     **dict.fromkeys(("exception", "message", "frame", "metric"), text),
     **dict.fromkeys(("above", "below"), number),

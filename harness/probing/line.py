@@ -162,6 +162,16 @@ class SearchedLine:
         )
 
     @property
+    def skipped_forks(self) -> tuple[int, ...]:
+        """The first and the last of the suspects that were skipped because of a fork, without a fresh run."""
+        record, suspects = self.record, self.search.result.suspects
+        untested = [position for position in suspects if Trial(position, 1) not in record.observations]
+        forks = [position for position in untested if record.forks_at(position)]
+        judged = {position: record.judge(record.observations[Trial(position)]) for position in forks}
+        skipped = [position for position in forks if judged[position].verdict is Verdict.SKIP]
+        return tuple(dict.fromkeys([*skipped[:1], *skipped[-1:]]))
+
+    @property
     def suspects(self) -> tuple[str, ...]:
         """The candidates that may have introduced the change; a single one if it is certain."""
         return tuple(self.line.names[position] for position in self.search.result.suspects)
@@ -217,6 +227,7 @@ class ProbedLine:
     def confirmed(self, searched: SearchedLine, runs: Iterable[Observation] = ()) -> SearchedLine:
         """Have a fresh run of each side of the change, of those in `runs` or made now, because they are claimed.
 
+        Skips between the sides are claimed, too. If a fork of such a candidate is right, others are believed.
         Raises `ForksDisagree`, `Interrupted`, `NoNetwork` and `NoSpace`.
         """
         record, line = searched.record, self.line
@@ -227,6 +238,7 @@ class ProbedLine:
                 record.claimed[trial.position] = fresh[run.lock.id]
             elif is_warm(run):
                 missing.append(Trial(trial.position, 1))
+        missing += [Trial(position, 1) for position in searched.skipped_forks]
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
             trial = missing[number]

@@ -37,8 +37,10 @@ from harness.probing.job import (
     place_of,
     write_problem,
 )
+from harness.probing.probe import host_id
 from harness.probing.prober import Prober
 from harness.probing.resolutions import Resolutions
+from harness.probing.retrying import RetryingProber
 from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
@@ -60,7 +62,7 @@ class Machine:
     """A machine, or one worker process on it, as it describes itself.
 
     `slots` is how many probes it runs at a time, and `gpu_slots` how many on a GPU; `no_gpu` says why there are none.
-    `kind.python` is another one if it lacks the Python that was wanted.
+    `kind.python` is another one if it lacks the Python that was wanted. `host` is the name of its host in observations.
     """
 
     kind: MachineKind
@@ -68,6 +70,7 @@ class Machine:
     slots: int = 1
     gpu_slots: int = 0
     no_gpu: str = "it has no GPU"
+    host: str = ""
 
     def slots_for(self, device: Device) -> int:
         """The number of probes that it can run at the same time."""
@@ -84,7 +87,7 @@ def worker_prober() -> Prober:
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
     store = Store(workspace.root / "results")  # never written: each job has its own
-    return Prober(
+    return RetryingProber(
         store=store,
         resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,
@@ -96,7 +99,7 @@ def look_around(python: str, cache_tag: str) -> Machine:
     """Describe this machine with this Python, if it has it."""
     own = worker_prober()
     interpreter = _interpreter(own.builder, python, cache_tag) or own.builder.interpreter
-    return Machine(kind_of(interpreter), own.gpus, gpu_slots=len(own.gpus))
+    return Machine(kind_of(interpreter), own.gpus, gpu_slots=len(own.gpus), host=host_id())
 
 
 def kind_of(interpreter: Interpreter) -> MachineKind:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import platform
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve, frozen
 
 from harness.errors import HarnessError
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.model.text import size_in_words
 from harness.run.process import Cancelled
+from harness.run.result import as_the_bug
 from harness.run.runner import Terms
 from harness.store import Store, observation_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from harness.environment import Builder, Environment, Resolution
     from harness.probing.prober import Prober
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from harness.run.forks import Zygote
     from harness.run.result import Ran
 
+_OTHERS_NEED = 2**30  # bytes; a driver takes some hundred MiB for itself
 _RECORDED = "exception exit_code metrics machine loaded peak_memory trace tests mistake wrote outside"
 
 
@@ -171,6 +176,21 @@ def next_attempt(probe: Probe) -> Probe:
     return evolve(probe, attempt=probe.attempt + 1)
 
 
+def prepared_since(prober: Probing, probe: Probe, moment: str, host: str = "") -> Prepared:
+    """Prepare the first repetition of a probe, from its own attempt on, that was not run yet, or ran since a moment.
+
+    `moment` is ISO 8601 in UTC. With `host`, only a run on the host with this name counts as known.
+    """
+    while True:
+        prepared = prober.prepare(probe)
+        run = prepared.observation
+        if run is None or not prepared.cached:
+            return prepared
+        if run.started >= moment and (not host or run.machine.get("host") == host):
+            return prepared
+        probe = next_attempt(probe)
+
+
 def known_attempts(probe: Probe, prober: Probing) -> list[Observation]:
     """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
     attempts: list[Observation] = []
@@ -201,6 +221,8 @@ def unresolvable_key(probe: Probe) -> str:
 def observation_of(prepared: Prepared, lock: Lock, ran: Ran, *, started: str, log: str) -> Observation:
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
     probe = prepared.probe
+    ran = _on_shared_device(as_the_bug(ran, probe.repro.signature, probe.combination.device))
+    ran = evolve(ran, machine={**ran.machine, "host": host_id()})
     return evolve(
         observation_without_run(probe, prepared.key, ran.outcome, "", lock, setup_s=prepared.setup_s),
         **{name: getattr(ran, name) for name in _RECORDED.split()},
@@ -210,6 +232,26 @@ def observation_of(prepared: Prepared, lock: Lock, ran: Ran, *, started: str, lo
         started=started,
         log=log,
     )
+
+
+def _on_shared_device(ran: Ran) -> Ran:
+    """Return a result whose lack of memory is the machine's if other processes had memory of its GPU before it ran."""
+    used = ran.machine.get("device_memory_in_use")
+    if ran.outcome is not Outcome.OUT_OF_MEMORY or not isinstance(used, int) or used < _OTHERS_NEED:
+        return ran
+    detail = f"{ran.detail}; other processes had {size_in_words(used)} of the GPU's memory before it ran"
+    return evolve(ran, outcome=Outcome.MACHINE_FAILED, detail=detail)
+
+
+@cache
+def host_id() -> str:
+    """A name of this machine that is the same for all its runs, and that nobody can turn into its host name."""
+    try:
+        identity = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        identity = ""
+    words = f"regression-harness {identity or platform.node()}"
+    return hashlib.sha256(words.encode()).hexdigest()[:8]
 
 
 def _longer(ran: Ran, repro: Repro) -> str:

@@ -25,6 +25,8 @@ def certainty(answer: Answer) -> str:
     """A phrase for how sure the answer is."""
     if answer.status is Status.INCONCLUSIVE:
         return f"not certain; the suspects are {ranged(answer.suspects)}" if answer.suspects else "not certain"
+    if answer.status is Status.MACHINE:
+        return "no package was judged"
     if answer.status not in (Status.FOUND, Status.FIXED):
         return "certain for the releases that were run"
     if any(culprit.boundary.untried for culprit in answer.culprits):

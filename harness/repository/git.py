@@ -429,6 +429,12 @@ def commit_url(repository: str, sha: str) -> str:
     return f"{repository}{_pages(repository)[1]}{sha}" if repository else ""
 
 
+def range_url(repository: str, older: str, newer: str) -> str:
+    """The URL of the commits between two, "" if the repository is not known."""
+    compare = "/-/compare/" if "//gitlab.com/" in repository else "/compare/"
+    return f"{repository}{compare}{older}...{newer}" if repository else ""
+
+
 def _pages(repository: str) -> tuple[str, str]:
     """What the addresses of pull requests and of commits have after that of the repository."""
     return _PAGES.get(repository.split("/")[2], _PAGES["github.com"])

@@ -17,9 +17,10 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from harness.model import Outcome, RaisedException, TestOutcome, TestResult
+from harness.model import Device, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import EXIT, TESTS_LIMIT, WHOLE_RUN, Trace, bounded
 from harness.model.text import one_line, plain
+from harness.run.devices import outcome_of_text
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, valid
 
 _ONLY = "--harness-only="
@@ -199,9 +200,9 @@ class Collection:
             env["HARNESS_TESTS_ONLY"] = str(self.folder / _ONLY_FILE)
         return words
 
-    def added_to(self, ran: Ran) -> Ran:
+    def added_to(self, ran: Ran, device: Device) -> Ran:
         """Return the result of a run with its tests. If the process died, the test in which it died is an error."""
-        record = read_record(self.folder / _RECORD)
+        record, ran = _without_machine_faults(read_record(self.folder / _RECORD), ran, device)
         if ran.outcome is Outcome.COMPLETED and not record.tests and _RAN_NONE.search(ran.tail):
             # Up to Python 3.11, unittest has exit code 0 although it ran no tests.
             ran = evolve(ran, outcome=Outcome.EXITED, detail=NO_TESTS)
@@ -246,7 +247,7 @@ class TracedCommand:
         env["HARNESS_TRACED"] = str(self.folder)
         return list(argv)
 
-    def added_to(self, ran: Ran) -> Ran:
+    def added_to(self, ran: Ran, _: Device) -> Ran:
         """Return the result of a run with what its processes have recorded."""
         loaded: dict[str, set[str]] = {}
         called: dict[str, dict[str, int]] = {}
@@ -302,6 +303,29 @@ def read_record(path: Path) -> Record:
     owners = {file: name for name, files in loaded.items() for file in files}
     tests = tuple(evolve(result, exception=_with_packages(result.exception, owners)) for result in results.values())
     return Record(tests, tuple(running), over, ended, loaded)
+
+
+def _without_machine_faults(record: Record, ran: Ran, device: Device) -> tuple[Record, Ran]:
+    """Count the tests that the machine failed as skipped; it failed the run if no other test failed."""
+    faults = {test.id: fault for test in record.tests if (fault := _machine_fault(test, device))}
+    failed = [test for test in record.tests if test.outcome.is_failure]
+    if ran.exit_code in (None, 0) or not failed:
+        return record, ran
+    tests = (evolve(test, outcome=TestOutcome.SKIPPED) if test.id in faults else test for test in record.tests)
+    if len(faults) == len(failed):
+        ran = evolve(ran, outcome=Outcome.MACHINE_FAILED, detail=f"{faults[failed[0].id]} ({failed[0].id})")
+    elif ran.outcome is Outcome.MACHINE_FAILED:  # as its output says, which has the failures of all tests
+        ran = evolve(ran, outcome=Outcome.EXITED, detail=f"exit code {ran.exit_code}")
+    return evolve(record, tests=tuple(tests)), ran
+
+
+def _machine_fault(test: TestResult, device: Device) -> str:
+    """Say how the machine failed a test, "" if it did not."""
+    if not test.outcome.is_failure or test.exception is None:
+        return ""
+    texts = (f"{raised.name}: {raised.message}" for raised in test.exception.chain())
+    outcome, detail = outcome_of_text(texts, device) or (None, "")
+    return detail if outcome is Outcome.MACHINE_FAILED else ""
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import cattrs
 from attrs import asdict, evolve, field, frozen, resolve_types
 from cattrs.gen import make_dict_structure_fn
 
-from harness.model import Device, Outcome, RaisedException, TestResult, Trace
+from harness.model import Device, Outcome, RaisedException, Signature, TestResult, Trace
 from harness.model.text import listed, one_line, plain, size_in_words
 from harness.run.devices import outcome_of_text
 from harness.run.launch import LOG_KEPT, METRICS_LIMIT, Limits
@@ -225,9 +225,11 @@ _DECLINED = 125
 _UNFINISHED = "exit code 0, but it did not reach its end (os._exit, os.execv, a fork, or another exit code before)"
 _WIDTH = 300
 _KILLED_IN_SHELL = 128 + 9  # a shell's exit code for a command killed by SIGKILL
+_KILLED = "killed by SIGKILL from outside, not at a limit of the run"
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
 # Without a report there is only the output: look for the line of the exception itself, not for any mention of it.
-_ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
+_ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):|NVRM: Xid).*$", re.MULTILINE)
+_DRIVER_LINE = re.compile(r"^.*NVRM: Xid.*$", re.MULTILINE)
 
 
 @frozen(kw_only=True)
@@ -300,7 +302,7 @@ def classify(
     """
     report = report or _NONE
     if report.exception is not None:
-        return _raised(report.exception, report, device)
+        return _raised(report.exception, report, device, printed)
     is_over = report.end == "completed"
     stopped = _stopped(ended, limits, is_over=is_over)
     if stopped is not None:
@@ -311,9 +313,27 @@ def classify(
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
     if not report.end and (failure := outcome_of_text(_ERROR_LINE.findall(printed), device)) is not None:
         return failure
+    if ended.signal == "SIGKILL" or (ended.returncode == _KILLED_IN_SHELL and is_command):
+        return Outcome.MACHINE_FAILED, _KILLED
     if ended.signal is not None:
         return Outcome.CRASHED, f"killed by {ended.signal}" + (" after the script had ended" if is_over else "")
     return Outcome.EXITED, _titled(f"exit code {ended.returncode}", report.message)
+
+
+def as_the_bug(ran: Ran, signature: Signature | None, device: Device) -> Ran:
+    """Return a result as any other failure if a signature says that such a failure of the machine is the bug."""
+    if ran.outcome not in (Outcome.MACHINE_FAILED, Outcome.OUT_OF_MEMORY) or signature is None or signature.captured:
+        return ran
+    if ran.detail.startswith(_KILLED) and signature.exit_code == _KILLED_IN_SHELL:
+        return evolve(ran, outcome=Outcome.EXITED, exit_code=_KILLED_IN_SHELL)
+    texts = [text for text in (signature.message, signature.output) if text]
+    failure = outcome_of_text([*texts, *(text.replace("\\", "") for text in texts)], device)
+    is_named = failure is not None and failure[0] is ran.outcome
+    if ran.outcome is Outcome.OUT_OF_MEMORY:
+        is_named = is_named or (signature.exception or "").rpartition(".")[2] in _MEMORY_TYPES
+    if not is_named:
+        return ran
+    return evolve(ran, outcome=Outcome.RAISED if ran.exception is not None else Outcome.EXITED)
 
 
 def _stopped(ended: Ended, limits: Limits, *, is_over: bool) -> tuple[Outcome, str] | None:
@@ -333,7 +353,7 @@ def _stopped(ended: Ended, limits: Limits, *, is_over: bool) -> tuple[Outcome, s
     return None
 
 
-def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tuple[Outcome, str]:
+def _raised(raised: RaisedException, report: ChildReport, device: Device, printed: str) -> tuple[Outcome, str]:
     detail = _titled(raised.name, raised.message)
     if report.stage == "emulation":
         return Outcome.EMULATION_GAP, f"the stand-in for CUDA can't be set up: {detail}"
@@ -344,7 +364,8 @@ def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tup
     for exception in raised.chain():
         if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (exception.type, *exception.bases)):
             return Outcome.OUT_OF_MEMORY, _titled(exception.name, exception.message)
-    failure = outcome_of_text((_titled(exception.name, exception.message) for exception in raised.chain()), device)
+    texts = [_titled(exception.name, exception.message) for exception in raised.chain()]
+    failure = outcome_of_text([*texts, *_DRIVER_LINE.findall(printed)], device)
     return failure if failure is not None else (Outcome.RAISED, detail)
 
 

@@ -214,7 +214,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
     ran = with_numbers_of_tools(ran, scratch.work / job.repro.inside, job.repro.argv, since)
     if recorder is not None:
-        ran = recorder.added_to(ran)
+        ran = recorder.added_to(ran, job.device)
     is_offline = job.place.sandbox is not None and not job.place.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")

@@ -39,6 +39,7 @@ from harness.events import (
 from harness.model import Signature, Verdict
 from harness.model.text import counted, one_line, short_reason, size_in_words
 from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
+from harness.terminal.stream import JsonLines, is_for_agent
 
 _REDRAW_S = 0.125
 _DAY_S = 24 * 3600.0
@@ -53,11 +54,13 @@ _SHORT = 12  # the longest name of another candidate in brackets
 
 
 @contextlib.contextmanager
-def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
-    """A reporter for a console; a live picture disappears when the context ends."""
-    if quiet:
+def reporting(console: Console, *, quiet: bool, lines: JsonLines | None = None) -> Iterator[Reporter]:
+    """A reporter for a console, or `lines`; a live picture disappears when the context ends."""
+    if lines is not None:
+        yield lines
+    elif quiet:
         yield WarningsOnly(console)
-    elif console.is_terminal:
+    elif console.is_terminal and not is_for_agent():
         with LiveView(console) as live:
             yield live
     else:

@@ -11,7 +11,17 @@ from harness.records import as_record
 from harness.redact import Private, redacted
 from harness.report.archive import Archive
 from harness.report.page import Page
-from harness.watch.state import FOLDER, SCHEMA, Cause, CellState, CellStatus, Night, NightArchive, Past
+from harness.watch.state import (
+    FOLDER,
+    MOST_UNJUDGED,
+    SCHEMA,
+    Cause,
+    CellState,
+    CellStatus,
+    Night,
+    NightArchive,
+    Past,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +72,11 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         is_unjudged = cell.standing is CellStatus.UNJUDGED
         return not is_unjudged or unjudged.get(cell.name) != normalized_message(cell.reason)
 
+    unjudged_nights = len(past.after(night).unjudged[night.matrix])
     news = {
+        "nothing judged": [f"no cell was judged in {unjudged_nights} nights in a row"]
+        if unjudged_nights >= MOST_UNJUDGED
+        else [],
         "newly broken": [_broken(cause) for cause in causes if cause.first_seen == night.start],
         "broken, cause not found yet": lines(CellStatus.TURNED),
         "broken again": [_broken(cause) for cause in older if _is_back(cause, past)],

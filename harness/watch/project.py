@@ -32,7 +32,7 @@ from harness.report.page import Page
 from harness.report.phrases import title_of
 from harness.report.privacy import private_of
 from harness.settings import Settings
-from harness.watch.tracker import MOST, DesiredIssue, marker_of
+from harness.watch.tracker import MOST, DesiredIssue, issue_on_unjudged, marker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,13 +74,17 @@ class ProjectCause:
 
 @frozen
 class ProjectNight:
-    """One night. `name` tells several watches of one repository apart; `causes` are those that it found."""
+    """One night. `name` tells several watches of one repository apart; `causes` are those that it found.
+
+    `unjudged` are the days of the last nights in a row that judged nothing, with this one.
+    """
 
     name: str
     status: NightStatus
     sentence: str
     constraints: tuple[str, ...] = ()
     causes: tuple[ProjectCause, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     @property
     def report(self) -> str:
@@ -96,6 +100,17 @@ class ProjectNight:
     def issues(self) -> tuple[DesiredIssue, ...]:
         """One issue for each cause."""
         return tuple(map(self._issue, self.causes))
+
+    def after(self, last: ProjectNight | None, day: str) -> ProjectNight:
+        """Return the night of a day after the last one, None for a first night."""
+        before = tuple(known for known in last.unjudged if known != day) if last is not None else ()
+        return evolve(self, unjudged=(*before, day) if self.status is NightStatus.UNKNOWN else ())
+
+    @property
+    def issue_on_unjudged(self) -> DesiredIssue:
+        """The issue that the nights judge nothing."""
+        title = f"{self.name}: nothing was judged since {self.unjudged[0]}"
+        return issue_on_unjudged(f"{self.marker}<!-- unjudged -->", title, [self.sentence])
 
     def _issue(self, cause: ProjectCause) -> DesiredIssue:
         marker = f"{self.marker}{marker_of(cause.id)}"
@@ -135,7 +150,7 @@ class ProjectWatch:
         """
         green = read_last_green(self.state)
         run = self._newest_run()
-        if run.lock is None or not run.outcome.ran or run.mistake:
+        if run.lock is None or not run.outcome.ran or run.mistake or run.outcome is Outcome.MACHINE_FAILED:
             why = run.mistake or run.detail
             return self._night(NightStatus.UNKNOWN, f"The tests could not be run: {why.rstrip('.')}.")
         failing = failing_tests(run)
@@ -150,7 +165,8 @@ class ProjectWatch:
             return self._night(NightStatus.NOT_PACKAGES, sentence)
         path = self.state / FILE
         good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
-        answer = answer_question(self.session, evolve(self.question, good=good), QuestionKind.PACKAGES)
+        question = evolve(self.question, good=good)
+        answer = answer_question(self.session, question, QuestionKind.PACKAGES, is_night=True)
         night = self._broken(answer, green)
         if green is None and night.status is NightStatus.UNKNOWN and len(failing) < len(run.tests):
             # Later nights do not report tests that never passed.
@@ -167,7 +183,7 @@ class ProjectWatch:
 
     def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
         """Return the night of an answer; tests that newly fail are broken by an upgrade, whichever it was."""
-        if answer.status is not Status.FOUND and not answer.failures:
+        if answer.status is Status.MACHINE or (answer.status is not Status.FOUND and not answer.failures):
             return self._night(NightStatus.UNKNOWN, answer.sentence)
         answer = redacted(answer, private_of(self.session.store))
         parts = answers_by_culprit(answer)

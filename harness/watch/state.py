@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FOLDER = "nights"
+MOST_UNJUDGED = 3  # nights in a row that may judge nothing before it is news
 _RESUMED_WITHIN = timedelta(hours=24)
 
 
@@ -146,13 +147,14 @@ class Cause:
 class Past:
     """What nights found: by matrix each cell as the last night that judged it left it, and every cause.
 
-    `last` has the last night of each matrix.
+    `last` has the last night of each matrix, `unjudged` the starts of its last nights in a row that judged no cell.
     """
 
     archive: Archive
     matrices: Mapping[str, Mapping[str, CellState]] = field(factory=dict)
     causes: Mapping[str, Cause] = field(factory=dict)
     last: Mapping[str, Night] = field(factory=dict)
+    unjudged: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     @classmethod
     def of(cls, nights: Iterable[Night], archive: Archive) -> Past:
@@ -185,7 +187,11 @@ class Past:
             matrices={**self.matrices, night.matrix: cells},
             causes=causes,
             last={**self.last, night.matrix: night},
+            unjudged={**self.unjudged, night.matrix: () if tonight else (*self._unjudged_before(night), night.start)},
         )
+
+    def _unjudged_before(self, night: Night) -> tuple[str, ...]:
+        return tuple(start for start in self.unjudged.get(night.matrix, ()) if start != night.start)
 
     def _reach(self, causes: dict[str, Cause], night: Night, cell: CellState, before: CellState | None) -> None:
         """Add a broken cell to its cause, unless the cause broke it in the last night, too."""

@@ -10,23 +10,27 @@ import json
 import re
 import shlex
 import subprocess
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.errors import NoNetwork, UserMistake
+from harness.model.text import one_line
 from harness.report.page import Page
 from harness.repository.git import git_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.watch.state import Cause
+    from harness.watch.state import Cause, Past
 
 LABEL = "harness-nightly"
 MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
+UNJUDGED = "<!-- harness-unjudged: "  # begins the issues on nights that judge nothing
 _LISTED = 1000
+_REASONS = 10
 _REMOTE = re.compile(r"(?:^|[/@:])(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?/?$")
 
 
@@ -102,6 +106,28 @@ def issues_of(causes: Iterable[Cause], reports: Mapping[str, str]) -> tuple[Desi
         DesiredIssue(marker_of(cause.id), cause.title, body_of(cause, reports.get(cause.id, "")), cause.is_open)
         for cause in sorted(causes, key=lambda cause: (cause.first_seen, cause.id))
     )
+
+
+def issues_on_unjudged(past: Past, nights: int) -> tuple[DesiredIssue, ...]:
+    """Return one issue per matrix of which so many `nights` in a row judged nothing."""
+    return tuple(
+        issue_on_unjudged(
+            f"{UNJUDGED}{matrix} -->",
+            f"{matrix}: nothing was judged since {starts[0][:10]}",
+            [cell.reason or cell.standing.value for cell in past.last[matrix].cells],
+        )
+        for matrix, starts in sorted(past.unjudged.items())
+        if len(starts) >= nights
+    )
+
+
+def issue_on_unjudged(marker: str, title: str, reasons: Sequence[str]) -> DesiredIssue:
+    """Return the issue that nights judge nothing, with the reasons of the last one."""
+    counts = Counter(reasons).most_common(_REASONS)
+    rows = [f"- {one_line(why, 300)}" + (f" ({count} times)" if count > 1 else "") for why, count in counts]
+    last = "\n".join(["The last one:", "", *rows]) if rows else "The last one ended before it ran anything."
+    text = f"The nights end without a verdict, so nobody would hear of a regression. {last}"
+    return DesiredIssue(marker, title, f"{marker}\n\n{text}\n", is_open=True)
 
 
 def body_of(cause: Cause, report: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
+from harness.bisection.answer import Status
 from harness.bisection.ask import answer_question
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
@@ -19,6 +20,7 @@ from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verd
 from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
+from harness.probing.probe import prepared_since
 from harness.question.question import Question
 from harness.question.request import End, EndKind, Policy, QuestionKind
 from harness.report.answer import write_reports
@@ -230,7 +232,9 @@ class Watch:
         if older is None:
             return _not_judged(state, "the record of its last good run is missing")
         self._note(f"{state.name} turned bad: {state.reason}; running it again")
-        second, _ = self._again(turn, turn.newer)
+        second, again = self._again(turn, turn.newer)
+        if again.outcome is Outcome.MACHINE_FAILED:
+            return _not_judged(state, f"run again, the machine failed: {again.detail}")
         if second.verdict is not Verdict.BAD:
             return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
         if cause := self._known_cause(state.pattern, older, turn.newer):
@@ -239,13 +243,12 @@ class Watch:
         first, run = self._again(turn, older)
         is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.id == turn.newer.id:
-            why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
-            return _not_judged(state, why)
+            return _not_judged(state, _not_packages(first, run))
         try:
             answer = self._ask(turn, older)
         except UserMistake as error:
             return _not_judged(state, f"the cause can't be searched: {error}")
-        if not answer.failures:
+        if not answer.failures or answer.status is Status.MACHINE:
             return _not_judged(state, answer.sentence.rstrip("."))
         if is_gone:
             sentence = f"{answer.sentence} The last good environment can't be built any more ({first.reason})."
@@ -289,12 +292,7 @@ class Watch:
     def _again(self, turn: _Turn, lock: Lock) -> tuple[Judgement, Observation]:
         """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
         probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
-        attempts = (probers.prepare(evolve(turn.probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
-        prepared = next(
-            prepared
-            for prepared in attempts
-            if prepared.observation is None or not prepared.cached or prepared.observation.started >= self.start
-        )
+        prepared = prepared_since(probers, evolve(turn.probe, lock=lock, attempt=1), self.start)
         if prepared.observation is not None:
             return judge(prepared.observation), prepared.observation
         label = run_label(turn.state.name, prepared.probe.attempt)
@@ -320,6 +318,16 @@ def _shown(run: CellRun, pattern: str) -> CellState:
         good=run.observation.key if verdict is Verdict.GOOD else "",
         pattern=pattern if failed else "",
     )
+
+
+def _not_packages(judgement: Judgement, run: Observation) -> str:
+    """Say why the last good packages, which do not pass now, are no baseline."""
+    if run.outcome is Outcome.MACHINE_FAILED:
+        return f"its last good packages can't be judged today, because the machine failed: {run.detail}"
+    if judgement.verdict is Verdict.BAD:
+        return f"not the packages: those of its last good run fail today, too: {judgement.reason}"
+    how = "pass today, too" if judgement.verdict is Verdict.GOOD else f"can't be judged today ({judgement.reason})"
+    return f"its last good packages {how}, so no package is the cause"
 
 
 def _not_judged(state: CellState, why: str) -> CellState:

@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from support import SIGNED
+from support import MESSAGE, SIGNED
 
 PEEK = """
 import fcntl, json, os, time
@@ -87,6 +87,20 @@ def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_r
     assert {record["machine"]["gpu"] for record in seen} == {1, 2}
     assert {(record["machine"]["name"], record["device"]) for record in seen} == {("NVIDIA T4", "cuda")}
     assert max(record["metrics"]["met"] for record in seen) == 2
+
+
+def test_a_gpu_that_fails_the_last_good_packages_too_makes_no_regression(harness, write_repro, smi, tmp_path):
+    sick = f"if os.path.exists(os.environ['MEETING']):\n    raise RuntimeError({MESSAGE!r})\n"
+    body = f"import brittle, os\n{sick}brittle.step()\n"
+    write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=body)
+    more = {"MEETING": str(tmp_path / "sick"), "PATH": smi(("NVIDIA T4", 15000)), "CUDA_VISIBLE_DEVICES": None}
+    command = ["bisect", "brittle", "--bad", "1.7", "--depth", "release", "--confirm", "0", "--pass-env", "MEETING"]
+    assert harness(*command, "--good", "1.2", **more).code == 0
+    (tmp_path / "sick").touch()
+    ended = harness(*command, "--good", "1.5", **more)
+    assert ended.code == 3, ended.stdout
+    assert "Not the packages: brittle 1.5 fails here today, too: RuntimeError: " in ended.stdout
+    assert {len(record["machine"]["host"]) for record in records(harness)} == {8}
 
 
 def test_a_gpu_without_the_memory_is_an_unstored_skip_with_a_reason(harness, write_repro, smi):

@@ -89,6 +89,32 @@ def test_a_dry_run_prints_the_commands_and_changes_nothing(tracker):
     assert [call.split()[:2] for call in tracker.calls] == [["issue", "list"]]
 
 
+def test_nights_that_judge_nothing_have_an_issue_until_one_judges(tracker):
+    silent = cell("a", CellStatus.UNJUDGED, reason="no GPU found")
+    tracker.night(silent)
+    tracker.night(start=SECOND)  # it could not begin
+    assert "open: nightly: nothing was judged since 2024-02-01" in tracker.run("issues", "--unjudged", "2").stdout
+    assert tracker.run("issues").stdout == "close: nightly: nothing was judged since 2024-02-01\n"
+    tracker.night(silent, start=THIRD)
+    assert tracker.run("issues").stdout.startswith("reopen: nightly: nothing was judged since 2024-02-01\n")
+    assert "- no GPU found" in tracker.issues[0]["body"]
+    tracker.night(cell("a", CellStatus.GOOD), start="2024-02-04T00:00:00+00:00")
+    assert tracker.run("issues").stdout == "close: nightly: nothing was judged since 2024-02-01\n"
+
+
+def test_a_watch_that_judges_nothing_has_an_issue_and_keeps_the_others(tracker):
+    unknown = ProjectNight("Newest", NightStatus.UNKNOWN, "The tests could not be run: no space left.")
+    for day in ("2024-02-01", "2024-02-02", "2024-02-03"):
+        unknown = unknown.after(unknown, day)
+    (folder := Path.cwd() / "state").mkdir()
+    (folder / "night.json").write_text(json.dumps(as_record(unknown, SCHEMA)), encoding="utf-8")
+    assert tracker.run("issues", "--state", "state", "--unjudged", "4").stdout.startswith("nothing to change")
+    assert tracker.run("issues", "--state", "state").stdout == "open: Newest: nothing was judged since 2024-02-01\n"
+    passes = evolve(unknown, status=NightStatus.PASSES).after(unknown, "2024-02-04")
+    (folder / "night.json").write_text(json.dumps(as_record(passes, SCHEMA)), encoding="utf-8")
+    assert tracker.run("issues", "--state", "state").stdout == "close: Newest: nothing was judged since 2024-02-01\n"
+
+
 def test_errors_of_gh_are_shown(tracker):
     (tracker.folder / "offline").touch()
     ended = tracker.run("issues")

@@ -19,6 +19,7 @@ NEVER_JUDGED = {
     Outcome.UNINSTALLABLE,
     Outcome.NO_DEVICE,
     Outcome.DEVICE_FAILED,
+    Outcome.MACHINE_FAILED,
     Outcome.EMULATION_GAP,
     Outcome.WRONG_ENVIRONMENT,
     Outcome.DECLINED,

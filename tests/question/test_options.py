@@ -50,6 +50,7 @@ SETTINGS = {
     "--with": {"with_": ("other==1",)},
     "--made-with": {"made_with": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
+    "--index": {"index": ("other=https://index.example/simple",)},
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
@@ -69,7 +70,7 @@ REFUSED = {
     ("--metric", QuestionKind.PYTHONS),
     *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
     ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
-    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
+    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
 

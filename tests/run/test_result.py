@@ -7,11 +7,11 @@ import itertools
 import pytest
 from attrs import evolve
 
-from harness.model import Device, Outcome, RaisedException
+from harness.model import Device, Outcome, RaisedException, Signature
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
+from harness.run.result import _KILLED, Ran, as_the_bug, classify
 from harness.run.result import ChildReport as Report
-from harness.run.result import classify
 
 LIMITS = Limits(300, 2**30)
 DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
@@ -69,7 +69,7 @@ def of_raised(*arguments, device=Device.CPU, **more):
             Outcome.OUT_OF_MEMORY,
             "killed by the system: out of memory",
         ),
-        (KILLED, None, Outcome.CRASHED, "killed by SIGKILL"),
+        (KILLED, None, Outcome.MACHINE_FAILED, "killed by SIGKILL from outside, not at a limit of the run"),
         (evolve(DONE, returncode=137), None, Outcome.EXITED, "exit code 137"),
         (evolve(DONE, oom_killed=True), Report("completed"), Outcome.COMPLETED, "ran to its end"),
         (evolve(DONE, returncode=-11), None, Outcome.CRASHED, "killed by SIGSEGV"),
@@ -176,9 +176,10 @@ _LIBCUDA = "libcuda.so.1: cannot open shared object file"
         (_TOO_OLD, Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
         (_NO_KERNEL, Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
         (_NOT_COMPILED, Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
-        (_BUSY, Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
+        (_BUSY, Outcome.MACHINE_FAILED, Outcome.EMULATION_GAP),
         (_LIBCUDA, Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
-        ("uncorrectable ECC error encountered", Outcome.DEVICE_FAILED, Outcome.RAISED),
+        ("uncorrectable ECC error encountered", Outcome.MACHINE_FAILED, Outcome.RAISED),
+        ("CUDA error: unspecified launch failure", Outcome.MACHINE_FAILED, Outcome.EMULATION_GAP),
         ("no CUDA-capable device is detected", Outcome.DEVICE_FAILED, Outcome.EMULATION_GAP),
         ("invalid device context", Outcome.RAISED, Outcome.EMULATION_GAP),
         ("CUDA error: an illegal memory access was encountered", Outcome.RAISED, Outcome.EMULATION_GAP),
@@ -245,3 +246,70 @@ def test_every_end_has_an_outcome_and_one_line_of_detail():
         assert detail
         assert "\n" not in detail
         assert (outcome is Outcome.COMPLETED) <= (code == 0)
+
+
+SERVER_FAILED = "503 Server Error: Service Unavailable for url: https://hub.example/model"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("HTTPError", SERVER_FAILED),
+        ("HTTPError", "429 Client Error: Too Many Requests for url: https://hub.example/model"),
+        ("HTTPStatusError", "Server error '502 Bad Gateway' for url 'https://hub.example/model'"),
+        ("ClientResponseError", "429, message='Too Many Requests', url='https://hub.example/model'"),
+        ("HTTPError", "HTTP Error 503: Service Unavailable"),
+        ("OSError", "[Errno 28] No space left on device"),
+    ],
+)
+def test_servers_and_disks_fail_a_run_on_any_device(name, message):
+    for device in Device:
+        assert of_raised(f"some.{name}", message, device=device)[0] is Outcome.MACHINE_FAILED
+    assert of(evolve(DONE, returncode=1), printed=f"{name}: {message}\n")[0] is Outcome.MACHINE_FAILED
+    caused = raised(cause=RaisedException(f"some.{name}", message))
+    assert of(evolve(DONE, returncode=1), caused)[0] is Outcome.MACHINE_FAILED
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "500 Server Error: Internal Server Error for url: http://localhost:8000/step",
+        "Server error '500 Internal Server Error' for url 'http://testserver/step'",
+        "404 Client Error: Not Found for url: https://hub.example/model",
+    ],
+)
+def test_a_server_of_the_test_and_a_missing_page_are_no_fault_of_the_machine(message):
+    assert of_raised("some.HTTPError", message)[0] is Outcome.RAISED
+
+
+def test_what_the_driver_printed_counts_whatever_was_raised():
+    printed = "NVRM: Xid (PCI:0000:65:00): 79, pid=1, GPU has fallen off the bus.\n"
+    run = (evolve(DONE, returncode=1), raised(message="boom"))
+    assert of(*run, Device.CUDA, printed)[0] is Outcome.MACHINE_FAILED
+    assert of(*run, Device.CPU, printed)[0] is Outcome.RAISED
+
+
+def ran(outcome, message="", *, exit_code=1, detail=""):
+    exception = RaisedException("builtins.RuntimeError", message) if message else None
+    return Ran(outcome=outcome, detail=detail or message, exit_code=exit_code, exception=exception)
+
+
+LAUNCH, MEMORY = "CUDA error: unspecified launch failure", "CUDA out of memory. Tried to allocate 2 GiB"
+
+
+@pytest.mark.parametrize(
+    ("signature", "result", "outcome"),
+    [
+        (Signature(exception="RuntimeError"), ran(Outcome.MACHINE_FAILED, LAUNCH), Outcome.MACHINE_FAILED),
+        (Signature(message="launch failure"), ran(Outcome.MACHINE_FAILED, LAUNCH), Outcome.MACHINE_FAILED),
+        (Signature(message=LAUNCH), ran(Outcome.MACHINE_FAILED, LAUNCH), Outcome.RAISED),
+        (Signature(message=LAUNCH, captured=True), ran(Outcome.MACHINE_FAILED, LAUNCH), Outcome.MACHINE_FAILED),
+        (Signature(exception="RuntimeError"), ran(Outcome.OUT_OF_MEMORY, MEMORY), Outcome.OUT_OF_MEMORY),
+        (Signature(exception="torch.OutOfMemoryError"), ran(Outcome.OUT_OF_MEMORY, MEMORY), Outcome.RAISED),
+        (Signature(output="CUDA out of memory"), ran(Outcome.OUT_OF_MEMORY), Outcome.EXITED),
+        (Signature(crash=True), ran(Outcome.MACHINE_FAILED, exit_code=None, detail=_KILLED), Outcome.MACHINE_FAILED),
+        (Signature(exit_code=137), ran(Outcome.MACHINE_FAILED, exit_code=None, detail=_KILLED), Outcome.EXITED),
+    ],
+)
+def test_a_failure_of_the_machine_is_the_bug_only_if_the_signature_names_it(signature, result, outcome):
+    assert as_the_bug(result, signature, Device.CUDA).outcome is outcome

@@ -120,7 +120,7 @@ def test_processes_of_a_run_can_talk_to_each_other(tmp_path):
         ("raise ValueError('x')", Outcome.RAISED, "ValueError: x"),
         ("import sys; sys.exit(129)", Outcome.EXITED, "exit code 129"),
         ("import ctypes; ctypes.string_at(0)", Outcome.CRASHED, "killed by SIGSEGV"),
-        ("import os; os.kill(os.getpid(), 9)", Outcome.CRASHED, "killed by SIGKILL"),
+        ("import os; os.kill(os.getpid(), 9)", Outcome.MACHINE_FAILED, None),
         ("import os; os._exit(0)", Outcome.NO_REPORT, None),
         ("import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(0.5)", Outcome.COMPLETED, None),
         ("import os, signal, time; os.kill(1, signal.SIGKILL); time.sleep(0.5)", Outcome.COMPLETED, None),
@@ -136,6 +136,7 @@ def test_a_run_ends_as_it_does_outside(tmp_path, source, outcome, detail):
     [
         (("sh", "-c", "exit 3"), Outcome.EXITED, 3),
         (("sh", "-c", "exit 129"), Outcome.EXITED, 129),
+        (("sh", "-c", "exit 137"), Outcome.MACHINE_FAILED, None),
         (("sh", "-c", "exit 139"), Outcome.CRASHED, None),  # as a shell tells that its command had a SIGSEGV
         (("sh", "-c", "kill -SEGV $$"), Outcome.CRASHED, None),
     ],

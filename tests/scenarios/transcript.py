@@ -15,6 +15,7 @@ _VARIES = (
     (re.compile(r"\b[0-9a-f]{20}\b"), "KEY"),
     (re.compile(r"\b[0-9a-f]{10}(?=\.(html|md))"), "ID"),
     (re.compile(r"(Python:? 3\.)\d+\.\d+"), r"\1x"),
+    (re.compile(r"\b3\.1\d\.\d+\b"), "3.x"),
     (re.compile(rf"(--python 3\.){sys.version_info.minor}\b"), r"\1x"),
     (re.compile(r"\b(linux|macos)-\w+"), "PLATFORM"),
     (re.compile(r"sha256:[0-9a-f]{64}"), "sha256:HASH"),

@@ -36,7 +36,8 @@ def test_an_unjudged_cell_is_news_once_even_if_a_path_changes():
     )
     assert news_of(first, past()) == {"could not be judged": ("a: no x in /cache/1a2b/x.py",)}
     assert news_of(again, past(first)) == {}
-    assert news_of(other, past(first, again)) == {"could not be judged": ("a: why",)}
+    silent = ("no cell was judged in 3 nights in a row",)
+    assert news_of(other, past(first, again)) == {"nothing judged": silent, "could not be judged": ("a: why",)}
 
 
 def test_each_kind_of_news_has_its_heading():

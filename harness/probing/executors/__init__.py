@@ -86,7 +86,8 @@ class RemoteProber(Around):
     """A prober over those machines of one executor that match this one.
 
     `prober` resolves, stores and looks up. Its GPU is `gpu`, the model that the machines have, so stored observations
-    name the GPU that they ran on. `reporter` gets one warning about each machine that is left out.
+    name the GPU that they ran on. `reporter` gets one warning about each machine that is left out. With `host`, jobs
+    go to that host only, as long as it is there.
     """
 
     prober: Prober
@@ -94,6 +95,7 @@ class RemoteProber(Around):
     kind: MachineKind
     reporter: Reporter
     gpu: Gpu | None = None
+    host: str = ""
     warned: set[str] = field(factory=set, eq=False, repr=False)
 
     @classmethod
@@ -160,8 +162,8 @@ class RemoteProber(Around):
     def execute(self, prepared: Prepared) -> Observation:
         """Let a machine run a probe, and store its observation here.
 
-        A job that was lost, or whose result is refused, is sent again, twice. Raises `Cancelled`, `NoWorkers` if no
-        machine can run it, and any error of the machine.
+        A job that was lost, or whose result is refused, is sent again, twice, and one that a machine failed, to other
+        hosts. Raises `Cancelled`, `NoWorkers` if no machine can run it, and any error of the machine.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -170,16 +172,27 @@ class RemoteProber(Around):
             raise ValueError("nothing to run")
         self.store.put_repro(probe.repro)
         job = evolve(ProbeJob.of(probe, probe.lock, prepared.key, self.prober), drift=prepared.drift)
-        result, observation = self._answered(job)
+        result, observation = self._answered(job, self._not_wanted(probe.combination.device))
+        failed = set[str]()
+        while observation.outcome is Outcome.MACHINE_FAILED and len(failed) < TRIES:
+            failed.add(str(observation.machine.get("host", "")))
+            if all(machine.host in failed for machine in self.machines(probe.combination.device).values()):
+                break
+            result, observation = self._answered(job, failed)
         # A failed install may be due to the machine's index settings; mixtures are cheap to repeat.
         if observation.outcome is Outcome.UNINSTALLABLE:
             return observation
         return self.store.put_from_elsewhere(observation, result.log)
 
-    def _answered(self, job: ProbeJob) -> tuple[Result, Observation]:
+    def _not_wanted(self, device: Device) -> set[str]:
+        hosts = {machine.host for machine in self.machines(device).values()}
+        return hosts - {self.host} if self.host in hosts else set()
+
+    def _answered(self, job: ProbeJob, avoided: Collection[str]) -> tuple[Result, Observation]:
+        """Return the result of a job, which no host in `avoided` gets while there is another one."""
         why = ""
         for _ in range(TRIES):
-            handle = self.executor.submit(job, self._waited_for(job.probe.combination.device))
+            handle = self.executor.submit(job, self._waited_for(job.probe.combination.device, avoided))
             try:
                 while (result := self.executor.poll(handle)) is None:
                     pause(_TICK_S)
@@ -196,7 +209,7 @@ class RemoteProber(Around):
             raise Refused(f"it was run elsewhere: {why}")
         return result.of(job)
 
-    def _waited_for(self, device: Device) -> Collection[str]:
+    def _waited_for(self, device: Device, avoided: Collection[str]) -> Collection[str]:
         """Return the names of the machines to choose from; waits for one if there are none."""
         until = time.monotonic() + _WAIT_S
         while not (machines := self.machines(device)):
@@ -206,7 +219,7 @@ class RemoteProber(Around):
                     hint=f"start workers again; {CONTINUE}",
                 )
             pause(_LOOK_S)
-        return tuple(machines)
+        return tuple(name for name, machine in machines.items() if machine.host not in avoided) or tuple(machines)
 
 
 def left_out_because(its: MachineKind, kind: MachineKind) -> str | None:

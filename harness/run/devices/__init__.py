@@ -30,7 +30,8 @@ _WIDTH = 300
 class Gpu:
     """One GPU; memory in bytes, 0 if unknown; `kind` is the name of its `DeviceKind`.
 
-    `capability` is what kernels are compiled for ("8.6", "gfx942"), empty if the driver is too old to report it.
+    `capability` is what kernels are compiled for ("8.6", "gfx942"), empty if the driver is too old to report it;
+    `slowed` are the vendor's reasons why its clock was slowed down when it was listed.
     """
 
     index: int
@@ -41,6 +42,7 @@ class Gpu:
     uuid: str = ""
     capability: str = ""
     kind: str = "cuda"
+    slowed: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
@@ -54,13 +56,15 @@ class Gpu:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts that an observation records; memory is in bytes."""
+        """The facts that an observation records, as they were before its run; memory is in bytes."""
         known = {
             "gpu": self.index,
             "name": self.name,
             "driver": self.driver,
             "capability": self.capability,
             "device_memory": self.memory,
+            "device_memory_in_use": self.memory - self.free if self.free else 0,
+            "slowed": ", ".join(self.slowed),
         }
         return {key: value for key, value in known.items() if value not in ("", 0) or key == "gpu"}
 

@@ -6,6 +6,13 @@ from harness.model import Device, Outcome
 from harness.run.devices import DeviceKind, Texts
 from harness.run.devices.cuda import NO_GPU
 
+# Answers 429 and 5xx of servers elsewhere; a server on the same machine belongs to what is tested.
+_SERVER_FAILED = (
+    r"(?:429 Client Error|5\d\d Server Error|[Cc]lient error '429\b|[Ss]erver error '5\d\d\b|\b(?:429|5\d\d), message=)"
+    r"(?!.*https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|testserver))|HTTP Error (?:429|50[234])\b"
+)
+_DISK_FULL = r"\[Errno (?:28|122)\]|No space left on device|Disk quota exceeded"
+
 CPU = DeviceKind(
     name="cpu",
     device=Device.CPU,
@@ -17,6 +24,7 @@ CPU = DeviceKind(
             r"|\[Errno 12\] Cannot allocate memory",
             anywhere=True,
         ),
+        Texts(Outcome.MACHINE_FAILED, rf"{_SERVER_FAILED}|{_DISK_FULL}", anywhere=True),
     ),
 )
 STAND_IN = DeviceKind(

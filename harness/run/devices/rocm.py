@@ -105,7 +105,8 @@ KIND = DeviceKind(
             Outcome.DEVICE_FAILED,
             r"No HIP GPUs are available|no ROCm-capable device|hipErrorNoBinaryForGpu|hipErrorNoDevice"
             r"|HIP error: (invalid device function|device kernel image is invalid|no ROCm-capable device)"
-            r"|amdgpu.*(ring .* timeout|GPU reset)|libamdhip64\.so",
+            r"|libamdhip64\.so",
         ),
+        Texts(Outcome.MACHINE_FAILED, r"unspecified launch failure|amdgpu.*(ring .* timeout|GPU reset)"),
     ),
 )

@@ -1,0 +1,104 @@
+"""Runs the last good packages again before a failure is called a regression, where the machine may be the cause.
+
+That is on GPUs, on other machines and in nights: there, days may lie between the runs that an answer compares. If the
+last good packages fail alike now, on the machine that failed the others, no package is the cause.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.bisection.answer import Answer, Failure, Status
+from harness.bisection.failures import FailureJudge
+from harness.events import Judged, Started, run_label
+from harness.model import Device, Observation, Outcome, Verdict
+from harness.probing import Probe
+from harness.probing.probe import prepared_since
+
+if TYPE_CHECKING:
+    from harness.model.boundary import Boundary
+    from harness.model.verdict import Judgement
+    from harness.question.question import Question
+    from harness.session import Session
+
+
+def with_baseline(session: Session, question: Question, answer: Answer, *, is_night: bool = False) -> Answer:
+    """Return the answer, or the one that the machine is the cause.
+
+    That is so if the last good packages of a culprit fail alike now, or if the machine failed every run that could have
+    shown the bug. Raises `Interrupted`, `NoNetwork`, `NoSpace` and `NoWorkers`.
+    """
+    if not answer.status.is_change:
+        return _unjudged(session, answer)
+    is_checked = is_night or session.remote is not None or question.combination.device is Device.CUDA
+    looked_at = set[str]()
+    for failure in answer.failures if is_checked else ():
+        for culprit in failure.culprits:
+            good = culprit.boundary.by_verdict.get(Verdict.GOOD)
+            if good is None or good.lock is None or good.lock.id in looked_at:
+                continue
+            looked_at.add(good.lock.id)
+            if why := _fails_today(session, question, failure, culprit.boundary):
+                return by_machine(answer, why)
+    return answer
+
+
+def by_machine(answer: Answer, why: str) -> Answer:
+    """Return the answer that the machine is the cause, and no package; `why` is a sentence without a full stop."""
+
+    def cleared(failure: Failure) -> Failure:
+        found = failure.culprits[0].boundary if failure.culprits else failure.boundary
+        blank = evolve(found, change=evolve(found.change, before=None, after=None)) if found is not None else None
+        return evolve(failure, status=Status.MACHINE, culprits=(), boundary=blank)
+
+    failures = tuple(map(cleared, answer.failures))
+    answer = evolve(answer, status=Status.MACHINE, failures=failures, constraints=(), verified_by=None, advice="")
+    return evolve(answer, comparison=evolve(answer.comparison, machine=why))
+
+
+def _unjudged(session: Session, answer: Answer) -> Answer:
+    """Return the answer that the machine is the cause if no run showed the bug and the machine failed one of them."""
+    steps = answer.boundary.steps
+    if answer.status is not Status.INCONCLUSIVE or any(step.verdict is Verdict.BAD for step in steps):
+        return answer
+    runs = (session.store.get(step.observation) for step in steps)
+    failed = [run for run in runs if run is not None and run.outcome is Outcome.MACHINE_FAILED]
+    return by_machine(answer, f"the machine failed: {failed[-1].detail}") if failed else answer
+
+
+def _fails_today(session: Session, question: Question, failure: Failure, boundary: Boundary) -> str:
+    """Run the last good packages of a culprit; returns why they say nothing for a regression, "" if they pass."""
+    good, bad = (boundary.by_verdict[verdict] for verdict in (Verdict.GOOD, Verdict.BAD))
+    repro = question.repro
+    if good.repro_digest != repro.digest:
+        repro = session.store.get_repro(good.repro_digest) or repro
+    version = boundary.ends[1] if boundary.is_fix else boundary.ends[0]
+    name = f"{boundary.subject} {version}"
+    run, judgement = _run_today(session, Probe(repro, question.combination, lock=good.lock), failure, name, bad)
+    if run.outcome is Outcome.MACHINE_FAILED:
+        return f"{name} can't be judged today, because the machine failed: {run.detail}"
+    return (
+        f"not the packages: {name} fails here today, too: {judgement.reason}"
+        if judgement.verdict is Verdict.BAD
+        else ""
+    )
+
+
+def _run_today(
+    session: Session, probe: Probe, failure: Failure, name: str, bad: Observation
+) -> tuple[Observation, Judgement]:
+    """Return a run of this session of a probe, on the host that ran `bad` if it is there, and its verdict."""
+    judge = FailureJudge(failure.signature, session.store, tests=failure.tests)
+    since = session.now.replace(microsecond=0).isoformat()
+    host = str(bad.machine.get("host", ""))
+    prober = evolve(session.remote, host=host) if session.remote is not None else session.local
+    prepared = prepared_since(prober, evolve(probe, fresh=True), since, host if session.remote is not None else "")
+    if prepared.observation is not None:
+        return prepared.observation, judge(prepared.observation)
+    label = run_label(f"the last good packages again, {name}", prepared.probe.attempt)
+    session.reporter.report(Started(label))
+    run = prober.execute(prepared)
+    session.reporter.report(Judged(label, judge(run), run, cached=False))
+    return run, judge(run)
