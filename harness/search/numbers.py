@@ -181,16 +181,17 @@ class TwoEnds:
             missing = [max(0, wanted - len(side)) for side in sides.values()]
         else:
             missing = [*self._measured.missing(*self._ends, self._most)]
-            if not any(missing) and not self._is_last and self._is_likely(list(sides.values())):
+            if not any(missing) and not self._is_last and self._is_likely():
                 self._is_last, self._most = True, 2 * _MOST
                 missing = [*self._measured.missing(*self._ends, self._most)]
         return tuple(
             trial for at, runs in zip(self._ends, missing, strict=True) for trial in islice(self._untold(at), runs)
         )
 
-    def _is_likely(self, sides: list[tuple[float, ...]]) -> bool:
+    def _is_likely(self) -> bool:
         """Whether the numbers would differ clearly if less confidence were enough."""
-        effect = effect_of(*sides, _LIKELY)
+        good, bad = map(self.numbers, self._ends)
+        effect = effect_of(good, bad, _LIKELY)
         return effect is not None and effect.confidence > 0 and effect.is_clear
 
     def _untold(self, position: int) -> Iterable[Trial]:
