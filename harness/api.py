@@ -159,6 +159,7 @@ def reported_history(
     from harness.report.history import store_history_report
 
     required = required_python(request.repro, request.run, request.subject)
+    settings = settings.with_index_of(request.subject)
     with open_session(settings, reporter, requires_python=required) as session:
         session, question = asking.looked_up(session, request)
         result = scan.ask(session, question, wanted)

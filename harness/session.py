@@ -139,7 +139,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     """
     workspace = Workspace.opened()
     remove_leftovers(workspace)
-    pip = read_pip_settings()
+    pip = evolve(read_pip_settings(), own=settings.with_index_of(None).own_indexes)
     sandbox, rights = _sandbox(settings, reporter, workspace)
     backend = _torch_backend(settings)
     uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, fields, frozen
+from attrs import Factory, evolve, fields, frozen
 
 from harness.arguments import OptionGroup, Trait, check_between, check_choice, documented, option_field, with_types
 from harness.errors import UserMistake
+from harness.model import normalized_name
 from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
@@ -70,6 +71,10 @@ def _relative(folder: Path, start: Path) -> Path:
     return Path(os.path.relpath(folder, start))
 
 
+def _is_url(text: str) -> bool:
+    return "://" in text.partition("=")[0]
+
+
 @documented
 @frozen(kw_only=True, field_transformer=with_types)
 class Settings:
@@ -111,6 +116,13 @@ class Settings:
     )
     params: tuple[str, ...] = _question(
         (), "--param", "A parameter of the repro; its value is read as JSON, else as text.", metavar="NAME=VALUE"
+    )
+    index: tuple[str, ...] = _question(
+        (),
+        "--index",
+        "Take the package in question, or PROJECT, from this index alone, such as one of nightly builds.",
+        metavar="[PROJECT=]URL",
+        not_for=(Trait.PYTHONS,),
     )
     from_source: tuple[str, ...] = _question(
         (),
@@ -231,6 +243,24 @@ class Settings:
         if self.no_build and self.from_source:
             raise UserMistake("--build and --no-build contradict each other", hint="leave out one of them")
         return (NO_SOURCE,) if self.no_build else self.from_source
+
+    def with_index_of(self, subject: str | None) -> Settings:
+        """Return the settings with the project of each index: `subject` where none is written.
+
+        Raises `UserMistake` if there is none, or if the runs are made on workers.
+        """
+        if self.index and self.scheduler:
+            raise UserMistake("--index does not apply with --scheduler", hint="UV_INDEX on the workers names it there")
+        pairs = [(subject or "", text) if _is_url(text) else tuple(text.split("=", 1)) for text in self.index]
+        for text, (name, *url) in zip(self.index, pairs, strict=True):
+            if not name or not url or not _is_url(url[0]):
+                raise UserMistake(f"--index takes PROJECT=URL, not {text!r}", hint="without PROJECT it needs a package")
+        return evolve(self, index=tuple(f"{normalized_name(name)}={url}" for name, url in pairs))
+
+    @property
+    def own_indexes(self) -> tuple[tuple[str, str], ...]:
+        """The projects of `index` with their URLs; see `with_index_of`."""
+        return tuple((name, url) for name, _, url in (text.partition("=") for text in self.index) if _is_url(url))
 
     @property
     def held(self) -> tuple[str, ...]:

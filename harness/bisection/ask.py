@@ -35,7 +35,7 @@ from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
 from harness.question.repros import names_meant, required_python, typed_words
-from harness.question.request import EndKind, Ends, QuestionKind, Request, kind_of, refuse_meaningless
+from harness.question.request import EndKind, Ends, QuestionKind, Request, at_releases, kind_of, refuse_meaningless
 from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere
@@ -76,6 +76,7 @@ def ask(
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
+    settings = settings.with_index_of(request.subject)
     kind, ends = kind_of(request, settings)
     refuse_meaningless(request, settings, kind, ends, typed)
     if request.policy.ask and person is None:
@@ -86,6 +87,8 @@ def ask(
         session = evolve(session, person=person) if request.policy.ask else session
         if kind is QuestionKind.PYTHONS:
             return _answer_pythons(session, request)
+        if kind is QuestionKind.RELEASES and normalized_name(request.subject or "") in dict(settings.own_indexes):
+            request = at_releases(request, session.index, session.now)
         _, ends = kind_of(request, settings, session.now)
         session, question = looked_up(session, request, kind, ends)
 

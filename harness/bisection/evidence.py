@@ -14,19 +14,21 @@ from attrs import evolve
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import Group, reduced_to
 from harness.culprit.api_evidence import api_evidence
+from harness.culprit.sides import PackageFiles
 from harness.environment import CannotBuild
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException, name_of
-from harness.model.culprit import Culprit
+from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import last_exception
 from harness.question.revisions import LockHistory
+from harness.repository.git import range_url, repository_url
+from harness.repository.releases import built_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
-    from harness.model.culprit import Evidence
     from harness.probing.probe import Probing
 
 
@@ -36,7 +38,13 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
         evolve(
             failure,
             culprits=tuple(
-                evolve(culprit, evidence=_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober))
+                evolve(
+                    culprit,
+                    evidence=(
+                        *_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober),
+                        *_commits(culprit, prober),
+                    ),
+                )
                 for culprit in failure.culprits
             ),
         )
@@ -105,6 +113,29 @@ def _evidence(culprit: Culprit, exceptions: Collection[RaisedException], prober:
             explained = api_evidence(raised, package, older=(older, before), newer=(newer, after))
             pieces |= {(piece.kind, piece.name): piece for piece in explained}
     return tuple(pieces.values())
+
+
+def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
+    """Yield the range of commits between the two builds of the culprit, if both name theirs."""
+    locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
+    change = culprit.packages[0] if len(culprit.packages) == 1 else None
+    if change is None or len(locks) != 2:
+        return
+    commits: list[str] = []
+    repository = ""
+    for lock in locks:
+        version, place = lock.version_of(change.name), _place(lock, prober)
+        if version is None or place is None:
+            return
+        files = PackageFiles.at(place, [change.name])
+        commits.append(built_from(version, files.digests, files.text))
+        metadata = next((path for path in files.digests if path.endswith(".dist-info/METADATA")), "")
+        repository = repository_url(files.text(metadata)) or repository
+    older, newer = commits
+    if older and newer and older != newer:
+        link = range_url(repository, older, newer)
+        text = f"built from the commits {older[:10]} and {newer[:10]}" + (f": {link}" if link else "")
+        yield Evidence("commits", change.name, text)
 
 
 def _place(lock: Lock, prober: Probing) -> Path | None:

@@ -480,6 +480,7 @@ class _Installation:
                 *cache,
                 *options,
                 *uv.offering([wheel.path.parent for wheel in built.values()]),
+                *uv.from_own_index(pin.name for pin in pins),
             ]
             answer = uv.call(*install, cwd=stage)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:

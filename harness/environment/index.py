@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.atomic import sha256_of
 from harness.environment.pages import PAGES_AT_ONCE, Page, page_state, read_page
-from harness.environment.pip_settings import PipSettings, index_urls
+from harness.environment.pip_settings import PipSettings, index_urls, urls_of
 from harness.errors import NoNetwork, UnknownProject, UserMistake
 from harness.model import Lock, Pin, Release, normalized_name, parsed_version
 from harness.records import read_record, write_record
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_DAY = re.compile(r"(?<!\d)20\d{6}(?!\d)")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -53,6 +56,7 @@ class Index:
         if name not in self._memory:
             files = self._remote(name)
             self._undated[name] = any(f.uploaded is None for f in files if f.wheels or f.has_sdist)
+            files = [file if file.uploaded else evolve(file, uploaded=day_in(file.version)) for file in files]
             releases = _merged(name, [*files, *_local_wheels(name, self.settings.find_links)])
             if not releases:
                 raise UnknownProject(project)
@@ -125,7 +129,7 @@ class Index:
 
     def _state_of(self, name: str) -> str:
         local = [(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in self.local_wheels() if _project(p) == name]
-        urls = index_urls(self.settings, self.environ)
+        urls = urls_of(name, self.settings, self.environ)
         return json.dumps([*(self._page_state(url, name) for url in urls), *local])
 
     def _page_state(self, url: str, name: str) -> str:
@@ -139,7 +143,7 @@ class Index:
     @property
     def is_of_several(self) -> bool:
         """Whether several indexes are used over HTTP: one may have upload times that another lacks."""
-        urls = index_urls(self.settings, self.environ)
+        urls = [*index_urls(self.settings, self.environ), *(url for _, url in self.settings.own)]
         return sum(not url.startswith("file:") for url in urls) > 1
 
     def lacks_dates(self, project: str) -> bool:
@@ -148,21 +152,21 @@ class Index:
         return self._undated[normalized_name(project)]
 
     def projects_without_dates(self, preferred: Iterable[str] = ()) -> frozenset[str]:
-        """Projects whose files may have no upload time: those of find-links folders.
+        """Projects whose files may have no upload time: those of find-links folders, and of an index of their own.
 
         Also those of `preferred`, projects with a preferred version, that an index in a folder has: uv would look for
         that version there first, find no time, and choose another.
         """
         linked = {_project(wheel) for wheel in _wheels(self.settings.find_links)}
-        folders = [
-            Path(unquote(urlsplit(url).path))
-            for url in index_urls(self.settings, self.environ)
-            if url.startswith("file:")
-        ]
-        return frozenset(linked) | {name for name in preferred if any((folder / name).is_dir() for folder in folders)}
+        own = {name for name, _ in self.settings.own if self.lacks_dates(name)}
+        return frozenset(linked) | own | {name for name in preferred if self._is_in_a_folder(name)}
+
+    def _is_in_a_folder(self, name: str) -> bool:
+        urls = (url for url in urls_of(name, self.settings, self.environ) if url.startswith("file:"))
+        return any((Path(unquote(urlsplit(url).path)) / name).is_dir() for url in urls)
 
     def _remote(self, name: str) -> list[Release]:
-        pages = [self._page(url, name) for url in index_urls(self.settings, self.environ)]
+        pages = [self._page(url, name) for url in urls_of(name, self.settings, self.environ)]
         return [release for page in pages for release in page.releases]
 
     def _cached(self, url: str, name: str) -> Path:
@@ -260,6 +264,16 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
 
 def _project(wheel: Path) -> str:
     return normalized_name(wheel.name.partition("-")[0])
+
+
+def day_in(version: Version) -> datetime | None:
+    """The day that the version of a nightly build names (2.9.0.dev20250801, 1.0+git20250801.ab12cd3), at 00:00 UTC."""
+    numbers = [str(number) for number in (version.dev, version.post) if number is not None]
+    for text in (*numbers, *_DAY.findall(version.local or "")):
+        with contextlib.suppress(ValueError):
+            if len(text) == len("20250801") and text.startswith("20"):
+                return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC)
+    return None
 
 
 def public_version(version: Version) -> Version:

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 @frozen
 class PipSettings:
-    """pip's index settings. `find_links` are folders or URLs; None means pip's default."""
+    """pip's index settings. `find_links` are folders or URLs; None means pip's default.
+
+    `own` are projects that come from one index only, with its URL, whatever other indexes have of them.
+    """
 
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
     no_index: bool = False
+    own: tuple[tuple[str, str], ...] = ()
 
     def as_uv_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The same settings as uv's environment variables, which win where the user has set them."""
@@ -75,6 +79,12 @@ def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
     extra = [*variables.get("UV_INDEX", "").split(), *variables.get("UV_EXTRA_INDEX_URL", "").split()]
     named = [url.split("=", 1)[-1] if "=" in url.split("://")[0] else url for url in [main, *extra]]
     return list(dict.fromkeys(url.rstrip("/") + "/" if url else "" for url in named))
+
+
+def urls_of(project: str, settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
+    """The URLs of the indexes that may have a project (its normalised name): its own, or else all."""
+    own = dict(settings.own).get(project)
+    return [f"{own.rstrip('/')}/"] if own is not None else index_urls(settings, environ)
 
 
 def _configuration_files(environ: Mapping[str, str]) -> Iterator[Path]:

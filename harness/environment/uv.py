@@ -84,6 +84,7 @@ _PASSED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_PROJECT = "a-question"  # requires what is asked for where a list of requirements is not enough
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
@@ -143,6 +144,13 @@ class Uv:
         links = (*filter(None, given), *map(str, folders)) if folders else ()
         return [word for folder in links for word in ("--find-links", folder)]
 
+    def from_own_index(self, projects: Iterable[str]) -> list[str]:
+        """Options with which exact releases of these projects are installed, also from the indexes of their own."""
+        own = dict(self.settings.own)
+        urls = dict.fromkeys(own[name] for name in projects if name in own)
+        strategy = ["--index-strategy", "unsafe-best-match"] if urls else []
+        return [*strategy, *(word for url in urls for word in ("--index", url))]
+
     @property
     def has_torch_backend(self) -> bool:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
@@ -175,16 +183,20 @@ class Uv:
         `from_cache` it asks no index, and fails if its cache lacks anything that it would have read. Raises as `call`.
         """
         with claimed_folder(self.scratch, "resolve-") as folder:
-            for name, lines in {"requirements.in": requirements, "constraints.txt": constraints}.items():
-                (folder / name).write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+            asked, own = list(requirements), self.settings.own
+            source = "pyproject.toml" if own else "requirements.in"
+            text = _as_project(asked, own) if own else "".join(f"{line}\n" for line in asked)
+            (folder / source).write_text(text, encoding="utf-8")
+            (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in constraints), encoding="utf-8")
             (folder / "uv.toml").write_text(settings, encoding="utf-8")  # uv would look for one in the folders above
             lock = folder / "pylock.toml"
             if preferences:
                 lock.write_text(preferences, encoding="utf-8")
-            words = ("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt")
+            words = ("--quiet", "pip", "compile", source, "--constraints", "constraints.txt")
             form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
             arguments = (*words, *form, *options)
             answer = self._from_cache(arguments, folder) if from_cache else self.call(*arguments, cwd=folder)
+            answer = evolve(answer, words=answer.words.replace(f"{_PROJECT} depends on", "you require"))
             return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _from_cache(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
@@ -283,6 +295,8 @@ class Uv:
         variables = {
             name: _LOGIN.sub("", value) for name, value in self.environment.items() if _OF_INDEX.fullmatch(name)
         }
+        if self.settings.own:
+            variables["own"] = " ".join(f"{name}={_LOGIN.sub('', url)}" for name, url in self.settings.own)
         if variables.keys() <= {"UV_NO_INDEX"}:  # no index at all can't answer otherwise
             return combination.resolution_key
         index = hashlib.sha256(json.dumps(variables, sort_keys=True).encode()).hexdigest()[:8]
@@ -298,6 +312,17 @@ class Uv:
         if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
             merged.pop(TORCH_BACKEND, None)
         return merged
+
+
+def _as_project(requirements: Iterable[str], own: Iterable[tuple[str, str]]) -> str:
+    """A project that requires these, with an index for some projects only, which a list of requirements can't name."""
+    needs = [f"  {json.dumps(text)},\n" for text in requirements]
+    parts = [f'[project]\nname = "{_PROJECT}"\nversion = "0"\ndependencies = [\n', *needs, "]\n\n[tool.uv.sources]\n"]
+    parts += [f'{name} = {{ index = "own-{name}" }}\n' for name, _ in own]
+    parts += [
+        f'\n[[tool.uv.index]]\nname = "own-{name}"\nurl = {json.dumps(url)}\nexplicit = true\n' for name, url in own
+    ]
+    return "".join(parts)
 
 
 def spoken_by_uv(words: str) -> str:

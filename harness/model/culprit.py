@@ -125,9 +125,10 @@ class Finding:
 
 @frozen
 class Evidence:
-    """One fact about a public name that a failure mentions.
+    """One fact about a public name that a failure mentions, or about the commits of two builds.
 
-    `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
+    `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module", "new-message", or
+    "commits", whose name is the package;
     `name` includes its module; `text` is a sentence, with the release's own advice if it has any. `file` (relative to
     site-packages) and `line` are where the older release has the name or, for a new message, where the newer release
     has it. `advice` is what the release itself says to use instead, "" if it says nothing. `parameter` is the one

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
@@ -30,6 +30,9 @@ from harness.question.repros import runs_tests
 from harness.question.revisions import TrackedFile, commit_at, file_at_revision
 from harness.search import Noise
 from harness.settings import Settings
+
+if TYPE_CHECKING:
+    from harness.environment import Index
 
 TODAY = "today"
 _search = partial(option_field, group=OptionGroup.SEARCH)
@@ -176,15 +179,18 @@ def read_ends(
     now: datetime,
     commits: bool = False,
     tests: bool = False,
+    days: bool = False,
 ) -> Ends | None:
     """Read the ends of a question between two sets of packages; None if it is a question between releases of a subject.
 
     `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two sets of
-    packages. `now` is the moment that "today" means. Raises `UserMistake`.
+    packages. `days`: a day means the subject's release of that day. `now` is the moment that "today" means. Raises
+    `UserMistake`.
     """
     typed = {name: text for name, text in (("good", good), ("bad", bad)) if text}
     given = {name: parse_end(text, f"--{name}", now=now, commits=commits) for name, text in typed.items()}
-    releases = [end for end in given.values() if end.kind is EndKind.RELEASE]
+    of_releases = (EndKind.RELEASE, EndKind.DAY) if days and not tests else (EndKind.RELEASE,)
+    releases = [end for end in given.values() if end.kind in of_releases]
     if subject is not None and not tests and len(releases) == len(given):
         return None
     if subject is None and releases:
@@ -193,6 +199,28 @@ def read_ends(
             hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
     return Ends(given.get("good"), given.get("bad") or parse_end(TODAY, "--bad", now=now))
+
+
+def at_releases(request: Request, index: Index, now: datetime) -> Request:
+    """Return a question about a subject with an index of its own, with the newest release of each end that is a day.
+
+    Pre-releases count, because such an index has nightly builds. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    """
+    good, bad = (
+        _release_of(request.subject or "", text, index, now) if text else None for text in (request.good, request.bad)
+    )
+    return evolve(request, good=good, bad=bad, policy=evolve(request.policy, prereleases=True))
+
+
+def _release_of(subject: str, text: str, index: Index, now: datetime) -> str:
+    if (moment := _moment(text, now)) is None:
+        return text
+    releases = [release for release in index.releases(subject) if release.uploaded and release.uploaded <= moment]
+    if not releases:
+        dated = next((release for release in index.releases(subject) if release.uploaded), None)
+        hint = f"the oldest is {dated.version}" if dated is not None else "its index has no days: name releases"
+        raise UserMistake(f"{subject} has no build up to {text}", hint=hint)
+    return str(max(releases, key=lambda release: (release.uploaded or now, release.version)).version)
 
 
 def _at_path(text: str, path: Path, option: str) -> End:
@@ -399,7 +427,8 @@ def kind_of(request: Request, settings: Settings, now: datetime | None = None) -
     is_suite = request.run is not None and runs_tests(request.run)
     is_suite = is_suite and not request.policy.find_fix and settings.as_of != "era"
     now, has_repository = now or datetime.now(UTC), bool(request.policy.git)
-    ends = read_ends(request.good, request.bad, subject, now=now, commits=has_repository, tests=is_suite)
+    has_own = normalized_name(subject or "") in dict(settings.own_indexes)
+    ends = read_ends(request.good, request.bad, subject, now=now, commits=has_repository, tests=is_suite, days=has_own)
     if ends is None:
         return QuestionKind.RELEASES, None
     if not ends.are_commits:

@@ -220,6 +220,11 @@ class Repository:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
 
+    def full_hash(self, commit: str) -> str:
+        """The whole hash of a commit, "" if the repository does not have it."""
+        ((name, *words),) = self._checked([commit])
+        return name if words[0] == "commit" else ""
+
     def _checked(self, names: Iterable[str]) -> list[list[str]]:
         """What git says of each of these objects: its hash, kind and size, or its name and "missing"."""
         objects = "".join(f"{name}\n" for name in names).encode()
@@ -427,6 +432,12 @@ def pull_request_url(repository: str, number: int | None) -> str:
 def commit_url(repository: str, sha: str) -> str:
     """The URL of a commit, "" if the repository is not known."""
     return f"{repository}{_pages(repository)[1]}{sha}" if repository else ""
+
+
+def range_url(repository: str, older: str, newer: str) -> str:
+    """The URL of the commits between two, "" if the repository is not known."""
+    compare = "/-/compare/" if "//gitlab.com/" in repository else "/compare/"
+    return f"{repository}{compare}{older}...{newer}" if repository else ""
 
 
 def _pages(repository: str) -> tuple[str, str]:

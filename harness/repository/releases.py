@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,34 @@ _LABELS = frozenset(
     {"v", "version", "rel", "release", "releases", "ver", "tag", "tags", "r"}
     | {"python", "py", "package", "packages", "pkg", "lib", "libs", "project", "projects"}
 )
+
+
+_IN_LOCAL = re.compile(r"(?:^|\.)g(?:it)?(?:20\d{6}\.)?([0-9a-f]{7,40})(?=\.|$)")
+_IN_MODULE = re.compile(
+    r"""^_*(?:git_?(?:version|revision|hash|commit|sha)\w*|commit(?:_id|_hash)?)_*\b[^=\n]*=(?:\s*\w+\s*=)*\s*"""
+    r"""["']g?([0-9a-f]{7,40})["']""",
+    re.MULTILINE | re.IGNORECASE,
+)
+_IN_DIRECT_URL = re.compile(r'"commit_id"\s*:\s*"([0-9a-f]{7,40})"')
+_IN_METADATA = re.compile(r"/commits?/([0-9a-f]{7,40})\b")
+_MODULE = re.compile(r"[^/]+/_?(?:git_)?(?:version|commit)\w*\.py")
+
+
+def built_from(version: str, paths: Iterable[str], read: Callable[[str], str]) -> str:
+    """Return the hash of the commit that an installed build names as its own, "" if it names none.
+
+    It is in the local part of the version (+gab12cd3), in direct_url.json, in a module such as `torch/version.py`, or
+    in a URL of the metadata. `paths` are relative to site-packages, and `read` returns the text of one.
+    """
+    label = version.partition("+")[2]
+    if match := _IN_LOCAL.search(label):
+        return match[1]
+    wanted = sorted(path for path in paths if _MODULE.fullmatch(path) or ".dist-info/" in path)
+    for ending, pattern in (("direct_url.json", _IN_DIRECT_URL), (".py", _IN_MODULE), ("METADATA", _IN_METADATA)):
+        for path in wanted:
+            if path.endswith(ending) and (match := pattern.search(read(path))):
+                return match[1]
+    return ""
 
 
 @frozen
@@ -118,13 +146,18 @@ class ReleaseSource:
         return tuple(notes)
 
 
-def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
+def find_source(
+    repository: Repository, project: str, version: str, wheel: Mapping[str, str], *, commit: str = ""
+) -> ReleaseSource:
     """Return the tag of a release that matches its wheel best; `wheel` maps installed paths to git's hashes.
 
-    Raises `BadRepository` if no tag names the release, or none has the package's files.
+    `commit` is the hash of the one that the build names as its own, which counts beside the tags if the repository has
+    it. Raises `BadRepository` if no tag names the release, or none has the package's files.
     """
     all_tags = repository.tags()
     tags = tags_of(version, all_tags, project)
+    if commit and (own := repository.full_hash(commit)):
+        all_tags, tags = {**all_tags, own[:10]: own}, (*tags, own[:10])
     if not tags:
         some = ", ".join(sorted(all_tags)[-3:]) or "none"
         raise BadRepository(

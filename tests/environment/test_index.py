@@ -29,6 +29,27 @@ def versions(index, name):
     return [str(release.version) for release in index.releases(name)]
 
 
+@pytest.mark.parametrize(
+    ("version", "day"),
+    [
+        ("2.9.0.dev20250801", "2025-08-01"),
+        ("2.9.0.dev20250801+cpu", "2025-08-01"),
+        ("1.0.post20250801", "2025-08-01"),
+        ("1.17.0.dev0+git20250801.ab12cd3", "2025-08-01"),
+        ("2.9.0.dev20251301", None),
+        ("2.9.0.dev12345678", None),
+        ("20250801", None),
+        ("1.0", None),
+    ],
+)
+def test_the_version_of_a_build_without_upload_time_names_its_day(tmp_path, small, version, day):
+    small.add("p", version, uploaded=None)
+    index = index_of(tmp_path, index_url=small.url)
+    (release,) = index.releases("p")
+    assert (f"{release.uploaded:%Y-%m-%d}" if release.uploaded else None) == day
+    assert index.lacks_dates("p")
+
+
 def test_releases_are_in_version_order_whatever_their_dates(tmp_path, small):
     for i, version in enumerate(["1.10", "1.9", "1.9.post1", "2.0", "2.0rc1", "2.0.dev3", "1.9.1"]):
         small.add("p", version, uploaded=f"2024-01-0{i + 1}T12:00:00Z")

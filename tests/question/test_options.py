@@ -33,6 +33,7 @@ POLICY = {
     "--time": {"time_s": 60.0},
     "--ask": {"ask": True},
     "--made": {"made": True},
+    "--metric": {"metric": "loss"},
 }
 PROJECT = {
     "--project": {"folder": "."},
@@ -49,6 +50,7 @@ SETTINGS = {
     "--with": {"with_": ("other==1",)},
     "--made-with": {"made_with": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
+    "--index": {"index": ("other=https://index.example/simple",)},
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
@@ -65,9 +67,10 @@ REFUSED = {
     *(("--time", kind) for kind in (QuestionKind.COMMITS,)),
     *(("--as-of", kind) for kind in (QuestionKind.PACKAGES,)),
     *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
+    ("--metric", QuestionKind.PYTHONS),
     *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
     ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
-    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
+    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
 

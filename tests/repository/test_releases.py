@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from harness.errors import BadRepository
 from harness.repository.git import Repository
-from harness.repository.releases import blob_id, find_layout, find_source, tagged_versions, tags_of
+from harness.repository.releases import blob_id, built_from, find_layout, find_source, tagged_versions, tags_of
 
 
 def _wheel(**files: str) -> dict[str, str]:
@@ -27,6 +27,28 @@ def test_of_two_tags_the_one_matching_the_wheel_is_taken(tmp_path: Path) -> None
     assert (found.tag, found.sha) == ("v1.0", right)
     assert found.layout.prefixes == {"pkg": "src/"}
     assert found.notes == ()
+
+
+SHA = "ab12cd34" * 5
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "commit"),
+    [
+        ("0.10.1rc2.dev12+gab12cd3", {}, "ab12cd3"),
+        ("1.17.0.dev0+git20250801.ab12cd3", {}, "ab12cd3"),
+        ("0.10.1.dev12+gab12cd3.cu128", {}, "ab12cd3"),
+        ("2.9.0.dev20250801+cu128", {"torch/version.py": f"git_version = '{SHA}'\n"}, SHA),
+        ("1.0", {"p/_version.py": f"__commit_id__ = commit_id = 'g{SHA[:9]}'\n"}, SHA[:9]),
+        ("1.0", {"p/version.py": f"git_revision: str = '{SHA}'\n", "p/other.py": "git_version = 'ab12cd34'"}, SHA),
+        ("1.0", {"p-1.0.dist-info/direct_url.json": f'{{"vcs_info": {{"commit_id": "{SHA}"}}}}'}, SHA),
+        ("1.0", {"p-1.0.dist-info/METADATA": f"Project-URL: Built, https://github.com/a/p/commit/{SHA}\n"}, SHA),
+        ("1.0+cpu", {"p/version.py": "git_version = 'Unknown'\n"}, ""),
+        ("1.0+local", {}, ""),
+    ],
+)
+def test_a_build_names_its_commit(version: str, files: dict[str, str], commit: str) -> None:
+    assert built_from(version, files, files.__getitem__) == commit
 
 
 def test_files_missing_at_the_tag_are_reported(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""`--index` gives the package in question an index of its own, such as one of nightly builds without upload times."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from git_project import new_project
+from wheelhouse import Wheelhouse
+
+REPRO = """
+# /// script
+# dependencies = ["torch", "vision"]
+# [tool.harness.signature]
+# exception = "RuntimeError"
+# ///
+import torch, vision, helper
+torch.step()
+"""
+GOOD, BAD = "return 1", "raise RuntimeError('the step is broken')"
+DAYS = ["20250801", "20250802", "20250804", "20250805", "20250806"]  # none was built on the third
+SOURCE = "https://github.com/pytorch/pytorch"
+
+
+class Files(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, *words):
+        """Say nothing."""
+
+
+@pytest.fixture
+def nightly(tmp_path, harness):
+    """The address of PyTorch's layout of nightly builds, and a stable index that has another torch."""
+    stable, builds = Wheelhouse(tmp_path / "stable"), Wheelhouse(tmp_path / "nightly")
+    stable.add("torch", "2.0", files={"torch/__init__.py": "def step(): pass\n"})
+    stable.add("vision", "1.0", files={"vision.py": ""}, requires=("torch",))
+    stable.add("helper", "1.0", files={"helper.py": ""})
+    for number, day in enumerate(DAYS):
+        body = BAD if day >= "20250805" else GOOD
+        files = {
+            "torch/__init__.py": f"from torch.version import git_version\ndef step():\n    {body}\n",
+            "torch/version.py": f"__version__ = '2.1'\ngit_version = '{number}{'ab12cd34' * 5}'\n"[:-4] + "'\n",
+        }
+        named = {"requires": ("helper",), "uploaded": None, "source_url": SOURCE}
+        builds.add("torch", f"2.1.0.dev{day}+cpu", files=files, **named)
+    for name in ("helper", "vision"):  # an index of nightlies has copies of other packages
+        builds.add(name, "9.0", files={f"{name}.py": "raise ImportError('not from here')\n"}, uploaded=None)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(builds.root)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    (harness.folder / "step.py").write_text(REPRO, encoding="utf-8")
+    yield harness.with_environ(**stable.environ), f"http://127.0.0.1:{server.server_address[1]}/simple"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("more", [(), ("--as-of", "era")])
+def test_the_first_bad_nightly_is_found_between_two_days(nightly, more):
+    run, url = nightly
+    command = ["bisect", "torch", "--repro", "step.py", "--index", url, "--depth", "release", "--confirm", "1", *more]
+    ended = run(*command, "--good", "2025-08-01", "--bad", "2025-08-07", "--json")
+    assert ended.code == 0, ended.stderr + ended.stdout
+    answer = json.loads(ended.stdout)
+    culprit = answer["failures"][0]["culprits"][0]
+    assert (culprit["last_good"], culprit["first_bad"]) == ("2.1.0.dev20250804", "2.1.0.dev20250805")
+    (commits,) = [piece["text"] for piece in culprit["evidence"] if piece["kind"] == "commits"]
+    assert re.search(rf"{SOURCE}/compare/2ab12\w+\.\.\.3ab12\w+$", commits)
+
+
+def test_only_the_package_in_question_comes_from_its_index(nightly):
+    run, url = nightly
+    ended = run("probe", "step.py", "--with", "torch==2.1.0.dev20250801", "--index", f"torch={url}")
+    assert ended.code == 0, ended.stderr + ended.stdout
+    missing = run("probe", "step.py", "--index", url)
+    assert (missing.code, "--index takes PROJECT=URL" in missing.stderr) == (2, True)
+    early = run("bisect", "torch", "--repro", "step.py", "--index", url, "--good", "2025-07-01")
+    assert (early.code, "torch has no build up to 2025-07-01" in early.stderr) == (2, True)
+
+
+def test_the_commit_between_two_builds_without_tags_is_found(nightly, tmp_path):
+    """As the wheels of vLLM: each names its commit in its version, and none has a tag."""
+    run, _ = nightly
+    project, builds = new_project(tmp_path / "project"), Wheelhouse(tmp_path / "builds")
+    commits = []
+    for number, body in enumerate([GOOD, "return 2", "return 3", BAD, f"{BAD}  # again"]):
+        text = f"def step():\n    {body}\n"
+        commits.append(project.commit(f"Step {number}", {"torch/__init__.py": text}))
+        if number in (0, 4):
+            version = f"2.1.dev{number}+g{commits[-1][:7]}"
+            builds.add("torch", version, files={"torch/__init__.py": text}, requires=("helper",), uploaded=None)
+    command = ["bisect", "torch", "--repro", "step.py", "--index", builds.url, "--git", str(project.folder)]
+    ended = run(*command, "--good", "2.1.dev0", "--bad", "2.1.dev4", "--depth", "commit", "--confirm", "1", "--json")
+    assert ended.code == 0, ended.stderr + ended.stdout
+    found = {level["level"]: level for level in json.loads(ended.stdout)["culprit"]}
+    assert found["commit"]["commits"][0]["sha"] == commits[3]
