@@ -136,6 +136,46 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UserMistake(f"can't read {path}: {error}") from error
 
 
+def local_sources(folder: Path) -> dict[str, Path]:
+    """Return the folders that a project takes in place of releases, by the normalised names of their projects.
+
+    Those of uv, with its workspace, and of Poetry; only in the same repository or workspace. Raises `UserMistake`.
+    """
+    folder = folder.resolve()
+    above = (folder, *folder.parents)
+    workspace = next((parent for parent in above if _of_uv(parent).get("workspace")), folder)
+    top = next((parent for parent in above if (parent / ".git").exists()), workspace)
+    members: dict[str, Path] = {}
+    for pattern in _of_uv(workspace).get("workspace", {}).get("members", ()):
+        for member in sorted(workspace.glob(pattern)):
+            if name := declared_in(member).name:
+                members[normalized_name(name)] = member
+    poetry = read_toml(folder / "pyproject.toml").get("tool", {}).get("poetry", {})
+    tables = [poetry, *poetry.get("group", {}).values()]
+    sources = {
+        normalized_name(name): (base, source)
+        for base, listed in (
+            (workspace, _of_uv(workspace).get("sources", {})),
+            (folder, _of_uv(folder).get("sources", {})),
+            *((folder, table.get("dependencies", {})) for table in tables),
+        )
+        for name, several in listed.items()
+        for source in (several if isinstance(several, list) else [several])
+        if isinstance(source, dict)
+    }
+    found = {
+        name: (base / str(source["path"])).resolve() if "path" in source else members.get(name)
+        for name, (base, source) in sources.items()
+        if "path" in source or source.get("workspace")
+    }
+    return {name: path for name, path in found.items() if path is not None and path.is_dir() and top in path.parents}
+
+
+def _of_uv(folder: Path) -> dict[str, Any]:
+    of_uv = read_toml(folder / "pyproject.toml").get("tool", {}).get("uv", {})
+    return of_uv if isinstance(of_uv, dict) else {}
+
+
 def read_ini(path: Path) -> ConfigParser:
     """Read an INI file; the result is empty if there is none or it can't be read."""
     return _ini(text_of(path))
