@@ -84,6 +84,11 @@ class Store:
         self._write(self._record(observation.key), record)
         return observation
 
+    def forget(self, key: str) -> None:
+        """Remove an observation and its log, because it is not true."""
+        for path in (self._record(key), self.log_path(key)):
+            path.unlink(missing_ok=True)
+
     def without_secrets(self, value: _T) -> _T:
         """Replace the secrets in the texts of a value; an observation's locks and file names are kept."""
         if isinstance(value, Observation):

@@ -13,14 +13,14 @@ from harness.bisection.failures import (
     fails,
     failures_between,
 )
-from harness.bisection.measuring import MeasuredEnds, Measuring
+from harness.bisection.measuring import FEW_RUNS, MeasuredEnds, Measuring
 from harness.bisection.observing import Observer, only_tests
-from harness.bisection.steps_back import WayBack
+from harness.bisection.steps_back import StepsBack, WayBack
 from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
 from harness.probing import Judge, Probe
-from harness.probing.line import Line
+from harness.probing.line import Line, RunLog
 from harness.question.snapshots import Snapshot, Snapshots, end_words
 from harness.run.commands import NO_TESTS
 from harness.search import MOST_PASSES, Trial, passes_needed
@@ -126,21 +126,44 @@ class BothEnds:
         return end is not None
 
     def measure(self) -> MeasuredEnds:
-        """Run both ends until their numbers differ clearly. Raises `UserMistake`."""
-        if self.good is None:
+        """Run both ends until their numbers differ clearly; without a good one, older snapshots until one differs.
+
+        Raises `UserMistake`.
+        """
+        if self.good is not None:
+            self.check_different(self.good)
+            return self._measured(self.good)
+        steps, tried = StepsBack(self.snapshots.building_only(self.bad.sources), self.bad), {self.bad.lock.id}
+        oldest: Snapshot | None = None
+        for _, snapshot in steps:
+            if snapshot.lock.id in tried:
+                continue
+            tried.add(snapshot.lock.id)
+            ends = self._measured(snapshot, FEW_RUNS)
+            steps.differs = not ends.has_numbers
+            if ends.is_large or ends.record.number(Trial(ends.bad)) is None:
+                return ends
+            if ends.has_numbers:
+                oldest = snapshot
+        if oldest is None:
             raise UserMistake(
-                "a number needs two ends to compare",
-                hint="--good DAY names a day on which it was right",
+                f"no older packages have the number: {steps.limit}",
+                hint="--good DAY, FILE or PYTHON says where it was right",
             )
-        self.check_different(self.good)
-        observer, snapshots = self.observer, (evolve(self.good, inside=None), evolve(self.bad, inside=None))
+        return self._measured(oldest)
+
+    def _measured(self, good: Snapshot, *most: int) -> MeasuredEnds:
+        """Measure a snapshot as the good end, and the bad one."""
+        self.good = good
+        observer, snapshots = self.observer, (evolve(good, inside=None), evolve(self.bad, inside=None))
 
         def probe(trial: Trial) -> Probe:
             return evolve(snapshots[trial.position].itself(), attempt=trial.attempt)
 
         line = Line("", tuple(snapshot.end.text for snapshot in snapshots), probe, good=0, bad=1)
         judge = Judge(self.repro.signature, observer.prober.store)
-        measured = Measuring(line, judge, observer.prober, observer.lanes, observer.reporter).ends()
+        measuring = Measuring(line, judge, observer.prober, observer.lanes, observer.reporter)
+        measured = measuring.between(RunLog(judge, reporter=observer.reporter), 0, 1, *most)
         observer.tally.ran_now += measured.record.ran
         return measured
 

@@ -7,7 +7,6 @@ release in.
 from __future__ import annotations
 
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -129,20 +128,14 @@ def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
         if version is None or place is None:
             return
         files = PackageFiles.at(place, [change.name])
-        commits.append(built_from(version, files.digests, partial(_text, files)))
+        commits.append(built_from(version, files.digests, files.text))
         metadata = next((path for path in files.digests if path.endswith(".dist-info/METADATA")), "")
-        repository = repository_url(_text(files, metadata)) or repository
+        repository = repository_url(files.text(metadata)) or repository
     older, newer = commits
     if older and newer and older != newer:
         link = range_url(repository, older, newer)
         text = f"built from the commits {older[:10]} and {newer[:10]}" + (f": {link}" if link else "")
         yield Evidence("commits", change.name, text)
-
-
-def _text(files: PackageFiles, path: str) -> str:
-    with contextlib.suppress(OSError):
-        return (files.read(path) or b"").decode("utf-8", "replace")
-    return ""
 
 
 def _place(lock: Lock, prober: Probing) -> Path | None:

@@ -81,14 +81,14 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
         if signature is None or not signature.is_unbounded:
             return PackageQuestion(both, question).run()
         measured = both.measure()
-        question = measured.bounded(question)
+        question = evolve(measured.bounded(question), good=both.good.end if both.good is not None else None)
         if measured.signature is None:
             return no_difference(measured, question), Retry()
         session.reporter.report(Note(measured.sentence))
-        snapshots = snapshots_of(session, question)
-        good_snapshot, bad_snapshot = snapshots.both(Ends(question.good, ends.bad))
+        snapshots = evolve(snapshots, question=question)
         observer = evolve(observer, policy=question.policy)
-        both = BothEnds(observer, snapshots, bad_snapshot, good_snapshot, measured)
+        good_snapshot = evolve(both.good, repro=question.repro) if both.good is not None else None
+        both = BothEnds(observer, snapshots, evolve(both.bad, repro=question.repro), good_snapshot, measured)
         answer, retry = PackageQuestion(both, question).run()
         return evolve(answer, notes=(measured.sentence, *answer.notes)), retry
 

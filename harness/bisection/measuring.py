@@ -20,6 +20,7 @@ from harness.model import Change, Judgement, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Candidate
 from harness.model.signature import FINITE
 from harness.model.text import counted
+from harness.model.verdict import FAILED_DIFFERENTLY
 from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog
 from harness.search import Trial, TwoEnds, bound_between
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from harness.probing.probe import Probing
     from harness.question.question import Question
 
-_FEW_RUNS = 5  # of an older candidate that is only tried as the good end
+FEW_RUNS = 5  # of an older candidate that is only tried as the good end
 _SMALL = 0.01  # a smaller change is nothing to look for, unless its end was named
 
 
@@ -42,7 +43,8 @@ class MeasuredEnds:
     """Both ends of a line as they were measured, by the positions `good` and `bad`.
 
     `signature` has the bound between them, None if they do not differ; `sentence` says what the numbers are.
-    `is_noisy`: the number of a run can be on the other side of the bound.
+    `is_noisy`: the number of a run can be on the other side of the bound. `is_large`: they differ by so much that it is
+    worth a search where no good end was named.
     """
 
     line: Line
@@ -52,6 +54,7 @@ class MeasuredEnds:
     signature: Signature | None
     sentence: str
     is_noisy: bool = False
+    is_large: bool = False
 
     @property
     def has_numbers(self) -> bool:
@@ -96,25 +99,18 @@ class Measuring:
         line, last = self.line, len(self.line.names) - 1
         record = RunLog(self.judge, reporter=self.reporter)
         bad = line.bad if line.bad is not None else 0 if line.find_fix else last
-        if (good := line.good) is None and line.find_fix:
-            good = last
-        if good is not None:
-            return self._measured(record, self._compared(record, good, bad), good, bad)
+        if line.good is not None or line.find_fix:
+            return self.between(record, line.good if line.good is not None else last, bad)
         measured: MeasuredEnds | None = None
         for candidate in _steps_back(bad):
-            is_last = candidate == 0
-            ends = self._compared(record, candidate, bad, *(() if is_last else (_FEW_RUNS,)))
-            if not ends.numbers(bad):
-                return self._measured(record, ends, candidate, bad)
-            if not ends.numbers(candidate):
-                continue  # an older one that can't be run says nothing
-            measured = self._measured(record, ends, candidate, bad)
-            if measured.signature is not None and _is_large(ends.effect):
-                break
+            ends = self.between(record, candidate, bad, *([FEW_RUNS] if candidate else []))
+            if ends.is_large or record.number(Trial(bad)) is None:
+                return ends
+            measured = ends if ends.has_numbers else measured  # one that can't be run says nothing
         if measured is None:
             raise UserMistake(
                 f"no release of {line.subject} before {line.names[bad]} has the number {self._name}",
-                hint="name with --good where it was right",
+                hint="--good names one with which it was right",
             )
         return measured
 
@@ -122,8 +118,8 @@ class Measuring:
     def _name(self) -> str:
         return self.judge.signature.measure if self.judge.signature is not None else ""
 
-    def _compared(self, record: RunLog, good: int, bad: int, *most: int) -> TwoEnds:
-        """Run two candidates until their numbers differ clearly, or never will."""
+    def between(self, record: RunLog, good: int, bad: int, *most: int) -> MeasuredEnds:
+        """Measure two candidates, each up to `most` times, until their numbers differ clearly. Raises as `ends`."""
         line, ends = self.line, TwoEnds(good, bad, record.number, *most)
         for trial, run in list(record.observations.items()):
             if trial.position in (good, bad):
@@ -143,7 +139,7 @@ class Measuring:
             first = record.observations.get(Trial(at))
             if first is not None and first.outcome is Outcome.COMPLETED and not ends.numbers(at):
                 self._refuse(record, first, line.label_of(Trial(at)))
-        return ends
+        return self._measured(record, ends, good, bad)
 
     def _refuse(self, record: RunLog, run: Observation, label: str) -> None:
         """Raise `UserMistake` for a run that ended well and has no such number."""
@@ -172,7 +168,9 @@ class Measuring:
             above, below = FINITE
             bounded = evolve(signature, above=above, below=below)
             words = f"{of_ends}: a run without a finite number is bad"
-            return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=odd[1] < len(numbers[1]))
+            return MeasuredEnds(
+                self.line, record, good, bad, bounded, words, is_noisy=odd[1] < len(numbers[1]), is_large=True
+            )
         if effect is None or not effect.is_clear:
             runs = sum(map(len, numbers))
             is_same = effect is not None and effect.difference == effect.spread == 0
@@ -183,14 +181,15 @@ class Measuring:
         direction = "higher" if is_higher else "lower"
         words = f"{of_ends}: {direction} is worse, and {bounded.bounds} is bad"
         excess = [[bounded.excess(value) > 0 for value in values] for values in numbers]
-        return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=any(excess[0]) or not all(excess[1]))
+        is_noisy, is_large = any(excess[0]) or not all(excess[1]), _is_large(effect)
+        return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=is_noisy, is_large=is_large)
 
     def _without_number(self, record: RunLog, good: int, bad: int, numbers: tuple[tuple[float, ...], ...]) -> str:
         """Say which end has no number, and why."""
         at = bad if not numbers[1] else good
         step = next((step for step in record.steps if step.release == self.line.names[at]), None)
-        why = step.reason if step is not None else "it did not run"
-        return f"{self.line.label_of(Trial(at))} has no {self._name}: {why}"
+        why = step.reason.removeprefix(FAILED_DIFFERENTLY) if step is not None else "it did not run"
+        return f"{self.line.label_of(Trial(at))} has no {self._name}, because it fails: {why}"
 
 
 def _steps_back(bad: int) -> Iterator[int]:
@@ -203,9 +202,9 @@ def _steps_back(bad: int) -> Iterator[int]:
         yield 0
 
 
-def _is_large(effect: Effect | None) -> bool:
-    """Whether a difference is worth a search where no end was named; one that is not finite is."""
-    return effect is None or abs(effect.difference) >= _SMALL * max(abs(effect.good), abs(effect.bad))
+def _is_large(effect: Effect) -> bool:
+    """Whether a difference is worth a search where no end was named."""
+    return abs(effect.difference) >= _SMALL * max(abs(effect.good), abs(effect.bad))
 
 
 def _in_words(values: tuple[float, ...]) -> str:
@@ -250,4 +249,8 @@ def no_difference(measured: MeasuredEnds, question: Question, candidates: tuple[
         steps=tuple(record.steps),
     )
     failure = Failure((), record.signature, status, boundary=boundary, note=measured.sentence)
-    return Answer(QuestionRecord.of(question), status, failures=(failure,), effort=Effort(record.ran))
+    advice = ""
+    if status is Status.INCONCLUSIVE:
+        command = evolve(question, policy=evolve(question.policy, metric="")).command
+        advice = f"To find what makes it fail, leave out --metric: {command}"
+    return Answer(QuestionRecord.of(question), status, failures=(failure,), advice=advice, effort=Effort(record.ran))

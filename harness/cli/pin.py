@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from attrs import frozen
@@ -12,6 +12,7 @@ from attrs import frozen
 from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
+from harness.bisection.declared_bounds import proved_bounds
 from harness.bisection.wording import contradicted
 from harness.cli.options import output_option, repro_argument, settings_options
 from harness.cli.search_options import project_options
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _NOT_SURE = 3
+_OWN = "the declared ones"
 
 
 @frozen
@@ -63,6 +65,15 @@ class Pinned:
     help="uv add, pip install, or a constraints file with every package [default: uv, in a project, else pip].",
 )
 @click.option("--exact", is_flag=True, help="The version of each required package, not only what must be held back.")
+@click.option(
+    "--prove",
+    "declared",
+    metavar="REQ",
+    is_flag=False,
+    flag_value=_OWN,
+    multiple=True,
+    help="Run the lowest and the highest release that a requirement allows, of each that is declared without REQ.",
+)
 @output_option("Write there instead of to stdout.")
 @project_options
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
@@ -73,6 +84,7 @@ def pin(
     bad: str | None,
     style: str | None,
     exact: bool,
+    declared: tuple[str, ...],
     output: Path | None,
     project: ChosenProject,
     constraints: Path | None,
@@ -83,14 +95,20 @@ def pin(
     If it passes with today's newest packages, that is the set. Else it finds what broke it, as harness bisect does, and
     prints the loosest constraints that hold that back, which a run has confirmed. Only -o changes a file.
 
+    With --prove it tells which declared bound is untrue, and which would be true: with exit code 1 if one is.
+
     \b
     harness pin
     harness pin --run pytest
     harness pin mine.py --format pip
     harness pin --run pytest --format constraints -o constraints.txt
+    harness pin --run pytest --prove "transformers>=4.51,<5"
+    harness pin --run pytest --prove
     """
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
+    if declared:
+        _prove(Request(repro=repro, run=run, good=good, bad=bad, project=project), declared, settings)
     if run or repro:
         request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
         with reporting(Console(stderr=True), quiet=False) as reporter:
@@ -114,6 +132,23 @@ def pin(
     if output is not None:
         click.echo(f"  written to {output}", err=True)
     sys.exit(0 if newest.is_newest else _NOT_SURE)
+
+
+def _prove(request: Request, declared: tuple[str, ...], settings: Settings) -> NoReturn:
+    """Print which declared bounds are true, and exit: 1 if one is not, 3 if one could not be judged."""
+    if request.good or request.bad:
+        raise UserMistake("--good and --bad do not apply to --prove", hint="a requirement names its ends itself")
+    if not (request.run or request.repro):
+        raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
+    with reporting(Console(stderr=True), quiet=False) as reporter:
+        bounds = proved_bounds(request, [text for text in declared if text != _OWN], settings, reporter)
+    click.echo()
+    for bound in bounds:
+        word = {True: "true", False: "untrue", None: "not sure"}[bound.is_true]
+        instead = f"; true is {bound.instead}" if bound.instead else ""
+        click.echo(f"{word:<8}  {bound.requirement}  {bound.sentence}{instead}")
+    results = {bound.is_true for bound in bounds}
+    sys.exit(1 if False in results else _NOT_SURE if None in results else 0)
 
 
 def pinned(answer: Answer) -> Pinned:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.sides import PackageFiles, Sides, both_contents
+from harness.culprit.sides import PackageFiles, Side, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Proof
@@ -31,7 +31,7 @@ from harness.repository.git import (
     pull_request_url,
     repository_url,
 )
-from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
+from harness.repository.releases import ReleaseSource, blob_id, built_from, find_source, tree_of
 from harness.search import LineStatus, Trial
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def find_commit(trials: Trials, sides: Sides, finding: Finding, git: str, cache:
     chain = repository.first_parents(source.base, source.newer.sha)
     between = f"{source.older.tag} and {source.newer.tag}"
     if not chain:
-        return f"there are no commits between the tags {between}"
+        return f"there are no commits between {between}"
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     try:
@@ -348,8 +348,9 @@ def _source_of(trials: Trials, sides: Sides, finding: Finding, git: str, cache: 
         url = repository_of(after)
         repository = open_repository(git, url, cache)
         newest = blobs_of(after)
-        newer = find_source(repository, change.name, change.after, newest)
-        older = find_source(repository, change.name, change.before, blobs_of(before))
+        newer = find_source(repository, change.name, change.after, newest, commit=_commit_of(after, sides.after))
+        own = _commit_of(before, sides.before)
+        older = find_source(repository, change.name, change.before, blobs_of(before), commit=own)
         files = CommitFiles(repository, newer.layout, newest, builds if is_compiled(after) else None, change.name)
         trials = trials.for_mixtures(sides, finding.proofs)
         source = CommitSource(trials, sides, newer, older, files, url)
@@ -357,6 +358,13 @@ def _source_of(trials: Trials, sides: Sides, finding: Finding, git: str, cache: 
     except BadRepository as error:
         return _words_of(error)
     return source
+
+
+def _commit_of(files: PackageFiles, side: Side) -> str:
+    """The commit from which the package of a side was built, as far as it says so itself."""
+    names = set(files.owners.values())
+    version = side.lock.version_of(names.pop()) if len(names) == 1 else None
+    return built_from(version or "", files.digests, files.text)
 
 
 def _words_of(error: BadRepository) -> str:

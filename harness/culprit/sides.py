@@ -81,6 +81,10 @@ class PackageFiles:
         """Return the content of a file, None if this side lacks it."""
         return (self.packages / path).read_bytes() if path in self.digests else None
 
+    def text(self, path: str) -> str:
+        """Return the content of a file as text, "" if this side lacks it."""
+        return (self.read(path) or b"").decode("utf-8", "replace")
+
     def size(self, path: str) -> int:
         """The size of a file in bytes, 0 if this side lacks it."""
         return (self.packages / path).stat().st_size if path in self.digests else 0

@@ -78,8 +78,13 @@ class Trust:
             self.disagree()
 
     def disagree(self) -> None:
-        """Stop, because a fork has another verdict than it must have. Raises `ForksDisagree` if any was believed."""
+        """Stop, because a fork has another verdict than it must have, and forget the forks that were believed.
+
+        Raises `ForksDisagree` if there are any.
+        """
         self.stop("a fork and a fresh process disagree")
+        for forked in self._forks.values():
+            self.store.forget(forked.key)
         self.was_wrong = bool(self._forks)
         self.check()
 

@@ -205,7 +205,10 @@ class WarmProber(Around):
             built = self.prober.builder.build(lock, as_is=True)
             forked = self.prober.execute(Prepared(base, key + _FORKED, environment=built, zygote=zygote))
             self.checks += 1
-        return self.trust.agree(base.repro, forked, warm.fresh)
+        if not self.trust.agree(base.repro, forked, warm.fresh):
+            self.prober.store.forget(forked.key)
+            return False
+        return True
 
     # -- runs with files exchanged
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from harness.probing.prober import Prober
 
 
-_LIMIT, _LEAST_LIMIT_S = 5.0, 10.0  # a fork may take five times as long as a fresh process
+_LIMIT, _LEAST_LIMIT_S = 3.0, 10.0  # a fork may take three times as long as a fresh process
 _GROUP = re.compile(r"^\[\s*([^\]]+?)\s*\]", re.MULTILINE)
 _STARTS = 3  # of a process for releases, each with less imported
 
@@ -153,8 +153,7 @@ class WarmReleases:
         if self._starts >= _STARTS:
             return None
         self.names, self.modules, self.zygote = frozenset(names), modules, None
-        self._starts += 1
-        self._running.close()
+        self._starts += 1  # the former one goes on: others may be forking from it
         zygote = self._running.enter_context(started_zygote(self.job, self.modules))
         executed = (path.rpartition("-packages/")[2] for path in zygote.executed if path.endswith(".py"))
         if not {path.split("/")[0].removesuffix(".py") for path in executed}.isdisjoint(self.names):

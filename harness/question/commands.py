@@ -25,6 +25,7 @@ from harness.question.project import Project, Projects, find_project, last_commi
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras
 from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
 from harness.question.tools_in_use import plugin_of_option, project_of_program
+from harness.repository.declared import listed_folders, local_sources
 from harness.repository.git import Repository
 from harness.run.commands import is_python, module_at, program_at, recognised
 
@@ -182,6 +183,7 @@ def read_command(
     wanted = RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole, program=_program(run))
     project = projects.read(root, wanted, day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
+    neighbours = _neighbours(root, own, projects, beside)
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
         command_repro(run, content_digest=f"{project.digest} {inside}"),
@@ -192,10 +194,29 @@ def read_command(
     )
     repro = _with_tool(repro, _names(beside.all_requirements) | {project.name})
     notes = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.notes, *beside.notes]
+    notes += [f"{folder.name}: {folder.root}, as the project says (--with changes it)" for folder in neighbours]
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"
         notes.append(f"--with: {', '.join(beside.requirements)}: {what}")
-    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(notes), root=root)
+    repro = with_folders(repro, (*beside.folders, *neighbours))
+    return ChosenCommand(repro, beside.requirements, tuple(notes), root=root)
+
+
+def _neighbours(root: Path, requirements: Iterable[str], projects: Projects, beside: WithOption) -> list[Project]:
+    """Return the projects that a project requires from folders of its repository, and those that they require so."""
+    given = _names(beside.requirements) | {folder.name for folder in beside.folders}
+    listed = {} if beside.is_whole else listed_folders(root.expanduser())
+    found = {name: projects.read(path, OWN_REQUIREMENTS) for name, path in listed.items() if name not in given}
+    pending = [(root.expanduser(), requirements), *((project.root, project.requirements) for project in found.values())]
+    while pending:
+        folder, required = pending.pop(0)
+        names = [name for name in map(required_name, required) if name not in given and name not in found]
+        sources = local_sources(folder) if names else {}
+        for name in names:
+            if name in sources and name not in found:
+                found[name] = projects.read(sources[name], OWN_REQUIREMENTS)
+                pending.append((sources[name], found[name].requirements))
+    return list(found.values())
 
 
 def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:

@@ -220,6 +220,11 @@ class Repository:
         """Return those of these hashes that the repository has, in any commit."""
         return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
 
+    def full_hash(self, commit: str) -> str:
+        """The whole hash of a commit, "" if the repository does not have it."""
+        ((name, *words),) = self._checked([commit])
+        return name if words[0] == "commit" else ""
+
     def _checked(self, names: Iterable[str]) -> list[list[str]]:
         """What git says of each of these objects: its hash, kind and size, or its name and "missing"."""
         objects = "".join(f"{name}\n" for name in names).encode()

@@ -146,13 +146,18 @@ class ReleaseSource:
         return tuple(notes)
 
 
-def find_source(repository: Repository, project: str, version: str, wheel: Mapping[str, str]) -> ReleaseSource:
+def find_source(
+    repository: Repository, project: str, version: str, wheel: Mapping[str, str], *, commit: str = ""
+) -> ReleaseSource:
     """Return the tag of a release that matches its wheel best; `wheel` maps installed paths to git's hashes.
 
-    Raises `BadRepository` if no tag names the release, or none has the package's files.
+    `commit` is the hash of the one that the build names as its own, which counts beside the tags if the repository has
+    it. Raises `BadRepository` if no tag names the release, or none has the package's files.
     """
     all_tags = repository.tags()
     tags = tags_of(version, all_tags, project)
+    if commit and (own := repository.full_hash(commit)):
+        all_tags, tags = {**all_tags, own[:10]: own}, (*tags, own[:10])
     if not tags:
         some = ", ".join(sorted(all_tags)[-3:]) or "none"
         raise BadRepository(

@@ -30,6 +30,7 @@ from harness.search.protocol import Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable
+_LIKELY = 0.8  # two ends that differ at this confidence level are measured twice as often before they count as equal
 _LOST = 4  # runs of a side that may be skipped
 _NO_INTERVAL = 1.0
 
@@ -95,7 +96,7 @@ class Measurements:
         fresh = self._fresh
         runs = [len(self._numbers(range(at, at + 1), fresh)) for at in (good, bad)]
         wanted = _ENOUGH if min(runs) < _ENOUGH else most  # a test after every run would mistake noise for a result
-        lost = [sum(trial.position == at for trial in fresh) >= _MOST + _LOST for at in (good, bad)]
+        lost = [sum(trial.position == at for trial in fresh) >= most + _LOST for at in (good, bad)]
         missing = [0 if over else max(0, wanted - ran) for ran, over in zip(runs, lost, strict=True)]
         return missing[0], missing[1]
 
@@ -124,12 +125,14 @@ class TwoEnds:
         self._ends = good, bad
         self._number = number
         self._most = most
+        self._is_last = most < _MOST
         self._measured = Measurements(number)
         self._told: dict[Trial, Verdict] = {}
+        self._batch = self._next_batch()
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n runs to make now."""
-        return self._missing[:n]
+        return self._batch[:n]
 
     def foresee(self, n: int) -> tuple[Trial, ...]:  # noqa: ARG002 - repetitions need no preparation
         """Nothing."""
@@ -139,15 +142,18 @@ class TwoEnds:
         """Record a run. Raises ValueError for a second, different verdict."""
         record(self._told, candidate, verdict)
         self._measured.tell(candidate, verdict)
+        # The numbers are compared after a whole batch: a test after every run would mistake noise for a result.
+        batch = tuple(trial for trial in self._batch if trial != candidate)
+        self._batch = () if self._is_lost else batch or self._next_batch()
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to run."""
-        return not self._missing
+        return not self._batch
 
     def remaining(self) -> int:
-        """Upper estimate of the runs left, if the number does not vary."""
-        return len(self._missing) or 1
+        """Estimate of the runs left, if the number does not vary."""
+        return len(self._batch)
 
     @property
     def effect(self) -> Effect | None:
@@ -161,21 +167,32 @@ class TwoEnds:
         return tuple(number for number in numbers if number is not None)
 
     @property
-    def _missing(self) -> tuple[Trial, ...]:
+    def _is_lost(self) -> bool:
+        """Whether a position has run and has no number."""
+        return any(Trial(at) in self._told and not self.numbers(at) for at in self._ends)
+
+    def _next_batch(self) -> tuple[Trial, ...]:
         sides = {at: self.numbers(at) for at in self._ends}
-        untried = [Trial(at) for at in reversed(self._ends) if Trial(at) not in self._told]
-        if untried or not all(sides.values()):
-            is_lost = any(not side and Trial(at) in self._told for at, side in sides.items())
-            return () if is_lost else tuple(untried)
+        if untried := [Trial(at) for at in reversed(self._ends) if Trial(at) not in self._told]:
+            return tuple(untried)
         odd = [[not math.isfinite(number) for number in side] for side in sides.values()]
         if any(map(any, odd)):
             wanted = FEWEST if all(len(set(side)) == 1 for side in odd) else _ENOUGH
             missing = [max(0, wanted - len(side)) for side in sides.values()]
         else:
             missing = [*self._measured.missing(*self._ends, self._most)]
+            if not any(missing) and not self._is_last and self._is_likely():
+                self._is_last, self._most = True, 2 * _MOST
+                missing = [*self._measured.missing(*self._ends, self._most)]
         return tuple(
             trial for at, runs in zip(self._ends, missing, strict=True) for trial in islice(self._untold(at), runs)
         )
+
+    def _is_likely(self) -> bool:
+        """Whether the numbers would differ clearly if less confidence were enough."""
+        good, bad = map(self.numbers, self._ends)
+        effect = effect_of(good, bad, _LIKELY)
+        return effect is not None and effect.confidence > 0 and effect.is_clear
 
     def _untold(self, position: int) -> Iterable[Trial]:
         return (trial for attempt in count() if (trial := Trial(position, attempt)) not in self._told)

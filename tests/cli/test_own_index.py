@@ -9,6 +9,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from git_project import new_project
 from wheelhouse import Wheelhouse
 
 REPRO = """
@@ -80,3 +81,21 @@ def test_only_the_package_in_question_comes_from_its_index(nightly):
     assert (missing.code, "--index takes PROJECT=URL" in missing.stderr) == (2, True)
     early = run("bisect", "torch", "--repro", "step.py", "--index", url, "--good", "2025-07-01")
     assert (early.code, "torch has no build up to 2025-07-01" in early.stderr) == (2, True)
+
+
+def test_the_commit_between_two_builds_without_tags_is_found(nightly, tmp_path):
+    """As the wheels of vLLM: each names its commit in its version, and none has a tag."""
+    run, _ = nightly
+    project, builds = new_project(tmp_path / "project"), Wheelhouse(tmp_path / "builds")
+    commits = []
+    for number, body in enumerate([GOOD, "return 2", "return 3", BAD, f"{BAD}  # again"]):
+        text = f"def step():\n    {body}\n"
+        commits.append(project.commit(f"Step {number}", {"torch/__init__.py": text}))
+        if number in (0, 4):
+            version = f"2.1.dev{number}+g{commits[-1][:7]}"
+            builds.add("torch", version, files={"torch/__init__.py": text}, requires=("helper",), uploaded=None)
+    command = ["bisect", "torch", "--repro", "step.py", "--index", builds.url, "--git", str(project.folder)]
+    ended = run(*command, "--good", "2.1.dev0", "--bad", "2.1.dev4", "--depth", "commit", "--confirm", "1", "--json")
+    assert ended.code == 0, ended.stderr + ended.stdout
+    found = {level["level"]: level for level in json.loads(ended.stdout)["culprit"]}
+    assert found["commit"]["commits"][0]["sha"] == commits[3]

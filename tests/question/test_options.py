@@ -33,6 +33,7 @@ POLICY = {
     "--time": {"time_s": 60.0},
     "--ask": {"ask": True},
     "--made": {"made": True},
+    "--metric": {"metric": "loss"},
 }
 PROJECT = {
     "--project": {"folder": "."},
@@ -66,6 +67,7 @@ REFUSED = {
     *(("--time", kind) for kind in (QuestionKind.COMMITS,)),
     *(("--as-of", kind) for kind in (QuestionKind.PACKAGES,)),
     *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
+    ("--metric", QuestionKind.PYTHONS),
     *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
     ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
     *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.repository.declared import declared_requirements
+from harness.repository.declared import declared_requirements, local_sources
 
 SETUP = "from setuptools import setup\nNEEDS = ['numpy', 'torch>=2']\nsetup(name='x', install_requires={0})\n"
 
@@ -38,3 +38,22 @@ def test_a_setup_file_is_never_run(tmp_path) -> None:
     text = f"open({str(mark)!r}, 'w')\nfrom setuptools import setup\nsetup(install_requires=['numpy'])\n"
     assert declared_requirements({"setup.py": text}) == ("numpy",)
     assert not mark.exists()
+
+
+def test_folders_in_place_of_releases_are_those_of_the_repository(tmp_path):
+    """Of uv, also for some machines only, of its workspace, and of Poetry."""
+    workspace = "[tool.uv.workspace]\nmembers = ['packages/*']\n[tool.uv.sources]\nb = { workspace = true }\n"
+    of_uv = "[tool.uv.sources]\nc = [{ path = '../../c', marker = 'x' }]\nout = { path = '../../../out' }\n"
+    of_uv += "d = { git = 'https://example.org/d' }\n"
+    of_poetry = "[tool.poetry.group.dev.dependencies]\ne-e = { path = '../../e', develop = true }\npython = '^3.11'\n"
+    texts = {
+        "top/pyproject.toml": workspace,
+        "top/packages/a/pyproject.toml": f"[project]\nname = 'a'\n{of_uv}{of_poetry}",
+        "top/packages/b/pyproject.toml": "[project]\nname = 'B'\n",
+        **dict.fromkeys(("top/c/setup.py", "top/e/setup.py", "out/setup.py"), ""),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    top = tmp_path / "top"
+    assert local_sources(top / "packages" / "a") == {"b": top / "packages" / "b", "c": top / "c", "e-e": top / "e"}

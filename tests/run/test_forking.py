@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from attrs import evolve
 
 from harness.environment import PipSettings, Uv, find_interpreter
 from harness.errors import UserMistake
-from harness.model import Outcome
+from harness.model import Device, Outcome
 from harness.model.repro import Repro
 from harness.run.forks import Zygote, started_zygote
 from harness.run.process import Cancelled, ZygoteFailed, cancelled_by
@@ -102,6 +103,15 @@ def test_a_fork_has_what_an_import_has_set_besides_its_module(tmp_path: Path, mo
         ran = forked(tmp_path, zygote, USING_WHAT_IS_LEFT)
     assert ran.outcome is Outcome.COMPLETED, ran
     assert "yes 2" in ran.tail
+
+
+def test_a_fork_has_the_variables_of_the_stand_in_for_cuda(tmp_path: Path) -> None:
+    place = Place(PYTHON, tmp_path / "scratch")
+    job = Job(Repro(name="step", digest="0"), place, tmp_path / "log.gz", Device.EMULATED)
+    script = "import os\nprint('disabled', os.environ.get('TORCHDYNAMO_DISABLE'))\n"
+    with started_zygote(job, []) as zygote:
+        forking = evolve(job, repro=evolve(job.repro, source=script, path="step.py", timeout=30.0), zygote=zygote)
+        assert "disabled 1" in run_repro(forking).tail
 
 
 def test_a_fork_that_dies_says_why(tmp_path: Path, modules: Path) -> None:

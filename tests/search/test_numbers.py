@@ -20,6 +20,8 @@ from harness.search import (
     Noise,
     Reading,
     Trial,
+    TwoEnds,
+    bound_between,
     readings_of,
 )
 from harness.search.numbers import _rank_of_two, effect_of
@@ -243,3 +245,35 @@ def test_it_ends_whatever_the_verdicts(count, lanes, noise, skips, seed):
     seen = drive(grid, value, lanes, pick=lambda waiting: dice.randrange(4))
     assert len(seen) <= count * 17
     assert grid.result.keys() == set(range(count))
+
+
+def compared(value):
+    """The effect between two ends, None without a clear one, and the number of runs."""
+    numbers = {}
+    ends = TwoEnds(0, 1, numbers.get)
+    while not ends.done:
+        trial = ends.ask()[0]
+        assert ends.remaining() > 0
+        numbers[trial] = value(trial.position)
+        ends.tell(trial, Verdict.SKIP if numbers[trial] is None else Verdict.GOOD)
+    return (ends.effect if ends.effect is not None and ends.effect.is_clear else None), len(numbers)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.25, 0.5])
+def test_two_ends_that_differ_are_told_apart_through_noise_of_half_the_difference(noise):
+    dice = Random(3)
+    effects = [compared(lambda at: at + dice.gauss(0, noise))[0] for _ in range(100)]
+    assert sum(effect is not None for effect in effects) >= 99
+    assert all(0 < bound_between(effect) < 1 for effect in effects if effect is not None)
+
+
+def test_two_ends_that_do_not_differ_are_hardly_ever_told_apart():
+    dice = Random(4)
+    assert sum(compared(lambda _: dice.gauss(5, 1))[0] is not None for _ in range(400)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "runs"), [(1.0, 1.0, 4), (1.0, 2.0, 5), (1.0, math.nan, 4), (1.0, None, 1), (None, 1.0, 2)]
+)
+def test_two_ends_without_noise_take_few_runs(good, bad, runs):
+    assert compared(lambda at: bad if at else good)[1] == runs

@@ -143,6 +143,26 @@ def test_no_fault_of_a_machine_is_called_a_regression(machine):
     assert silent > 0
 
 
+def test_a_run_that_the_machine_fails_is_made_again_on_another_gpu(machine):
+    sessions, matrix, sick = machine
+    (cell,) = expanded_by_index(matrix, sessions.first).cells
+    used = []
+
+    class Once:
+        def random(self):
+            return 0.0 if not used else 1.0
+
+        def choice(self, faults):
+            used.append(faults[0])
+            return faults[0]
+
+    sick.chance, sick.share = Once(), 0.5
+    prober = sessions.probers
+    prepared = prober.prepare(evolve(sessions.probe(cell), fresh=True))
+    run = prober.execute(prepared)
+    assert (run.outcome, run.machine["gpu"], len(used)) == (Outcome.COMPLETED, 1, 1)
+
+
 def test_a_regression_is_named_although_the_machine_is_sick(machine):
     sessions, _, sick = machine
     _, past = night_of(machine, 0, NightArchive(sessions.store).past(), "2024-02-15")

@@ -39,9 +39,9 @@ _RESET: dict[signal.Signals, Any] = {
 
 def _prepare(order: dict[str, Any], child: Any) -> str:
     """Import the modules in the order; returns what makes it unsafe to fork this process, "" if nothing does."""
+    variables, handlers = dict(os.environ), {number: signal.getsignal(number) for number in _RESET}
     if order["emulation"] and "_harness_emulation" not in sys.modules:  # another zygote has it
         child.load_emulation(order["emulation"])
-    variables, handlers = dict(os.environ), {number: signal.getsignal(number) for number in _RESET}
     for name in order["modules"]:
         with contextlib.suppress(BaseException):  # the import will fail again in the fork
             importlib.import_module(name)

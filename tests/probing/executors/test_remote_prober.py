@@ -164,6 +164,31 @@ def test_a_lost_job_is_sent_again_twice(over, probe):
         prober.execute(prober.prepare(probe("1.4")))
 
 
+def test_what_a_machine_failed_runs_on_another_host(over, probe):
+    hosts = iter(["sick", "well", "sick", "sick"])
+
+    def reply(job):
+        host = next(hosts)
+        result = ran(job, Outcome.MACHINE_FAILED if host == "sick" else Outcome.COMPLETED)
+        return evolve(result, observation=evolve(result.observation, machine={"host": host}))
+
+    prober, executor = over(reply, A100, A100)
+    executor.workers = {name: evolve(executor.workers["w0"], host=name) for name in ("sick", "well")}
+    assert prober.execute(prober.prepare(probe())).outcome is Outcome.COMPLETED
+    assert executor.could_run == [{"sick", "well"}, {"well"}]
+    del executor.workers["well"]
+    assert prober.execute(prober.prepare(probe("1.4"))).outcome is Outcome.MACHINE_FAILED
+    assert len(executor.jobs) == 3
+
+
+def test_a_prober_of_one_host_sends_its_jobs_there(over, probe):
+    prober, executor = over(ran, A100, A100)
+    executor.workers = {name: evolve(worker, host=name) for name, worker in executor.workers.items()}
+    evolve(prober, host="w1").execute(prober.prepare(probe()))
+    evolve(prober, host="gone").execute(prober.prepare(probe("1.4")))
+    assert executor.could_run == [{"w1"}, {"w0", "w1"}]
+
+
 def test_a_forged_result_is_refused_and_not_stored(over, probe):
     forged = {
         "another GPU": lambda result: evolve(result, gpu="NVIDIA T4"),

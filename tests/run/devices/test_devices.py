@@ -52,6 +52,25 @@ def test_unsupported_fields_are_empty():
     assert (gpu.memory, gpu.free, gpu.capability) == (0, 0, "")
 
 
+def test_the_reasons_of_a_slow_clock_are_listed():
+    reasons = {"0x0000000000000001": (), "0x0000000000000044": ("power cap", "hardware thermal slowdown"), "[N/A]": ()}
+    for cell, slowed in reasons.items():
+        (gpu,) = parse_gpus(f"0, Tesla T4, 15109, 15000, 550.54, GPU-1, 7.5, {cell}\n")
+        assert gpu.slowed == slowed
+    assert A100.facts["device_memory_in_use"] == (81920 - 81038) * MIB
+
+
+def test_a_driver_that_does_not_know_the_clocks_still_lists_gpus(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        "#!/bin/sh\ncase $1 in *clocks*) echo 'Field \"clocks\" is not a valid field to query.'; exit 2;; esac\n"
+        "echo 0, Tesla T4, 15109, 15000, 550.54, GPU-1, 7.5\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert [gpu.name for gpu in find_gpus()] == ["Tesla T4"]
+
+
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "NVIDIA-SMI has failed, because, of, a, b, c\n"])
 def test_an_error_message_lists_no_gpu(text):
     assert parse_gpus(text) == ()
