@@ -133,7 +133,8 @@ class Observer:
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
-    all levels, `typed` are the words of the question for printed commands.
+    all levels, `typed` are the words of the question for printed commands. A run of the good end that began before
+    `since` (ISO 8601, "": none) is made again.
     """
 
     prober: Probing
@@ -145,6 +146,7 @@ class Observer:
     runs: int = 0
     tally: Tally = field(factory=Tally)
     typed: tuple[str, ...] = ()
+    since: str = ""
 
     @property
     def is_flaky(self) -> bool:

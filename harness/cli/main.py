@@ -55,6 +55,7 @@ _GROUPS = {
         "repros": ("catalogue", "List and search the known regressions, or show one."),
         "new": ("new", "Write a repro from an issue."),
         "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
+        "skill": ("new", "Print how a coding agent uses the harness, as a SKILL.md."),
     },
     "Every night": {
         "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),

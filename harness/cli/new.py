@@ -160,6 +160,35 @@ def _files(kind: str, name: str, model: str | None) -> Iterator[tuple[Path, str]
         yield Path(".github", "workflows", f"{name}.yml"), _starter("workflow.yml")
 
 
+_SKILL = "find-the-breaking-release"
+_OF_SKILLS = (".claude/skills", ".agents/skills", ".github/skills")
+
+
+@click.command()
+@click.option("--install", is_flag=True, help="Write it to the folder of skills of this project instead.")
+@click.option("--force", is_flag=True, help="Replace one that is there and was changed.")
+def skill(install: bool, force: bool) -> None:
+    """Print how a coding agent uses the harness, as a SKILL.md (agentskills.io).
+
+    It says when to ask, how to make a repro from an issue, how to read an answer, and what not to claim. The folder of
+    skills is the first of .claude/skills, .agents/skills and .github/skills that the project has, else .agents/skills.
+
+    \b
+    harness skill
+    harness skill --install
+    """
+    text = _starter("SKILL.md")
+    if not install:
+        click.echo(text, nl=False)
+        return
+    folder = next((Path(name) for name in _OF_SKILLS if Path(name).is_dir()), Path(_OF_SKILLS[1]))
+    path = folder / _SKILL / "SKILL.md"
+    if path.exists() and path.read_text(encoding="utf-8") != text and not force:
+        raise UserMistake(f"{path} is there already, and is another one", hint="--force replaces it")
+    write(path, text)
+    click.echo(f"wrote {path}")
+
+
 def _starter(name: str) -> str:
     return resources.files("harness.cli").joinpath("starters", name).read_text(encoding="utf-8")
 

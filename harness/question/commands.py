@@ -25,7 +25,7 @@ from harness.question.project import Project, Projects, find_project, last_commi
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras
 from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
 from harness.question.tools_in_use import plugin_of_option, project_of_program
-from harness.repository.declared import local_sources
+from harness.repository.declared import listed_folders, local_sources
 from harness.repository.git import Repository
 from harness.run.commands import is_python, module_at, program_at, recognised
 
@@ -205,8 +205,9 @@ def read_command(
 def _neighbours(root: Path, requirements: Iterable[str], projects: Projects, beside: WithOption) -> list[Project]:
     """Return the projects that a project requires from folders of its repository, and those that they require so."""
     given = _names(beside.requirements) | {folder.name for folder in beside.folders}
-    found: dict[str, Project] = {}
-    pending = [(root.expanduser(), requirements)]
+    listed = {} if beside.is_whole else listed_folders(root.expanduser())
+    found = {name: projects.read(path, OWN_REQUIREMENTS) for name, path in listed.items() if name not in given}
+    pending = [(root.expanduser(), requirements), *((project.root, project.requirements) for project in found.values())]
     while pending:
         folder, required = pending.pop(0)
         names = [name for name in map(required_name, required) if name not in given and name not in found]

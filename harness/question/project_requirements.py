@@ -171,7 +171,8 @@ class _Collected:
         for file in own or ([] if self.added else others[:1]):
             lines = read_requirement_file(file, self.environment)
             self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
-            self.notes += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.notes]
+            elsewhere = [note for note in lines.notes if not (self.tree / note.split(" is not ")[0]).is_dir()]
+            self.notes += [f"{file.relative_to(self.tree)} (--with changes it)", *elsewhere]
         if not own and not others:
             paths = (self.tree / f"environment{end}" for end in (".yml", ".yaml"))
             self.take(_of_file(path, self.environment) for path in paths if path.is_file())

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _POETRY = re.compile(r"([\^~]?)\s*(\d+(?:\.\d+)*)")
 FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+_FOLDER = re.compile(r"^(?:-e|--editable)?[\s=]*(?P<path>\.{1,2}/[^\s\[;#]*)", re.MULTILINE)
 
 
 @frozen
@@ -142,9 +143,7 @@ def local_sources(folder: Path) -> dict[str, Path]:
     Those of uv, with its workspace, and of Poetry; only in the same repository or workspace. Raises `UserMistake`.
     """
     folder = folder.resolve()
-    above = (folder, *folder.parents)
-    workspace = next((parent for parent in above if _of_uv(parent).get("workspace")), folder)
-    top = next((parent for parent in above if (parent / ".git").exists()), workspace)
+    workspace = next((parent for parent in (folder, *folder.parents) if _of_uv(parent).get("workspace")), folder)
     members: dict[str, Path] = {}
     for pattern in _of_uv(workspace).get("workspace", {}).get("members", ()):
         for member in sorted(workspace.glob(pattern)):
@@ -168,7 +167,25 @@ def local_sources(folder: Path) -> dict[str, Path]:
         for name, (base, source) in sources.items()
         if "path" in source or source.get("workspace")
     }
-    return {name: path for name, path in found.items() if path is not None and path.is_dir() and top in path.parents}
+    return _inside(folder, ((name, path) for name, path in found.items() if path is not None), workspace)
+
+
+def listed_folders(folder: Path) -> dict[str, Path]:
+    """Return the folders that the requirements files of a project list, as `local_sources` does; without its own.
+
+    Those are lines such as `-e ./libs/shop`. Raises `UserMistake`.
+    """
+    folder = folder.resolve()
+    files = (*folder.glob("requirements*.txt"), *folder.glob("requirements/*.txt"))
+    lines = (match["path"] for file in sorted(files) for match in _FOLDER.finditer(text_of(file)))
+    paths = [path for path in dict.fromkeys((folder / line).resolve() for line in lines) if path != folder]
+    return _inside(folder, ((declared_in(path).name, path) for path in paths if path.is_dir()), folder)
+
+
+def _inside(folder: Path, found: Iterable[tuple[str, Path]], top: Path) -> dict[str, Path]:
+    """Return those in the repository of a folder, or without one in `top`: a stranger may name the user's."""
+    top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), top)
+    return {normalized_name(name): path for name, path in found if name and path.is_dir() and top in path.parents}
 
 
 def _of_uv(folder: Path) -> dict[str, Any]:
