@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.bisection.advice import advice_on_machine
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import FailureJudge
 from harness.events import Judged, Started, run_label
@@ -72,7 +73,9 @@ def _unjudged(session: Session, answer: Answer) -> Answer:
         return answer
     runs = (session.store.get(step.observation) for step in steps)
     failed = [run for run in runs if run is not None and run.outcome is Outcome.MACHINE_FAILED]
-    return by_machine(answer, f"the machine failed: {failed[-1].detail}") if failed else answer
+    if not failed:
+        return answer
+    return evolve(by_machine(answer, f"the machine failed: {failed[-1].detail}"), advice=advice_on_machine(failed[-1]))
 
 
 def _fails_today(session: Session, question: Question, failure: Failure, boundary: Boundary, since: str) -> str:

@@ -18,6 +18,7 @@ from harness.bisection.advice import (
     advice_on,
     advice_on_ends,
     advice_on_limits,
+    advice_on_machine,
     advice_on_untried,
     install_missing,
 )
@@ -137,7 +138,7 @@ class PackageQuestion:
         except MachineFailedError as why:
             runs = (*self.ends.good_runs[:1], *self.ends.bad_runs[-1:])
             self.compared = evolve(self.compared, runs=runs, machine=str(why))
-            return self._answer(Status.MACHINE, ""), Retry()
+            return self._answer(Status.MACHINE, advice_on_machine(runs[-1] if runs else None)), Retry()
 
     def _run(self) -> tuple[Answer, Retry]:
         ends, limits = self.ends, tuple[str, ...]()
