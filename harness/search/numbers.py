@@ -21,7 +21,7 @@ from itertools import accumulate, count, islice, takewhile
 from operator import attrgetter
 from statistics import NormalDist, median
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
@@ -157,8 +157,14 @@ class TwoEnds:
 
     @property
     def effect(self) -> Effect | None:
-        """The difference; None if one has no number, or one that is not finite."""
-        return self._measured.effect(*self._ends)
+        """The difference; None if one has no number, or one that is not finite.
+
+        After few runs it is clear only if it is larger than the spread: that is the first of several looks.
+        """
+        effect = self._measured.effect(*self._ends)
+        if effect is None or not effect.confidence or min(effect.good_runs, effect.bad_runs) >= _MOST:
+            return effect
+        return evolve(effect, is_clear=effect.is_clear and abs(effect.difference) >= effect.spread)
 
     def numbers(self, position: int) -> tuple[float, ...]:
         """The numbers of the runs of a position, in their order."""
@@ -181,6 +187,8 @@ class TwoEnds:
             missing = [max(0, wanted - len(side)) for side in sides.values()]
         else:
             missing = [*self._measured.missing(*self._ends, self._most)]
+            if not any(missing) and not self._is_last and self.effect != self._measured.effect(*self._ends):
+                missing = [max(0, _MOST - len(side)) for side in sides.values()]
             if not any(missing) and not self._is_last and self._is_likely():
                 self._is_last, self._most = True, 2 * _MOST
                 missing = [*self._measured.missing(*self._ends, self._most)]
