@@ -331,7 +331,7 @@ def test_a_test_that_the_machine_failed_counts_as_skipped_and_a_run_of_only_such
     folder = project(
         test_sick="""
         def test_passes(): pass
-        def test_fetches(): raise OSError("503 Server Error: Service Unavailable for url: https://hub.example/model")
+        def test_fetches(): raise OSError("503 Server Error: Service Unavailable for url: https://huggingface.co/model")
         def test_fails(): assert 1 == 2
         """
     )
