@@ -248,7 +248,7 @@ def test_it_ends_whatever_the_verdicts(count, lanes, noise, skips, seed):
 
 
 def compared(value):
-    """The effect between two ends, None without a clear one (also by chance, 1.6 % of 2,400), and the number of runs."""
+    """The effect between two ends, None without a clear one (by chance: 1.6 % of 2,400), and the number of runs."""
     numbers = {}
     ends = TwoEnds(0, 1, numbers.get)
     while not ends.done:
