@@ -267,14 +267,15 @@ class ImportGraph:
 
 @contextlib.contextmanager
 def _untraced() -> Iterator[None]:
-    """Do what takes long without the trace, which makes all of Python slow until 3.11."""
-    trace = sys.gettrace() if sys.version_info < (3, 12) else None
-    if trace is not None:
+    """Do what takes long without a trace of ours, which makes all of Python slow until 3.11."""
+    trace = sys.gettrace()
+    is_ours = isinstance(getattr(trace, "__self__", None), Tracer) and sys.version_info < (3, 12)
+    if is_ours:
         sys.settrace(None)
     try:
         yield
     finally:
-        if trace is not None:
+        if is_ours:
             sys.settrace(trace)
 
 
