@@ -11,6 +11,7 @@ are only forked: its runs are counted, not timed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import pickle
@@ -44,13 +45,15 @@ from harness.events import Event, Judged, Note
 from harness.model import Verdict
 from harness.probing import Prober
 from harness.probing.resolutions import Resolutions
+from harness.probing.trust import ForksDisagree
 from harness.question.request import Request
-from harness.session import Session
+from harness.session import Session, warmed
 from harness.settings import Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
     from harness.bisection.answer import Answer
+    from harness.question.question import Question
 
 _MOST_DDMIN = 400
 
@@ -157,7 +160,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     one_lane = Settings(results=store.root, device="cpu", lanes=1)
     session = Session(one_lane, forks, store, index, interpreter, prober, ())
     _, question = looked_up(session, Request("planted", str(repro), good="1.0", bad="1.1", depth="region"))
-    answer = answer_line(session, question, release_question)
+    answer = _answered(session, question)
     seconds = time.monotonic() - begun
     outcome, named, detail = judged(case, answer)
     ddmin, exact = _ddmin(case, folder) if with_ddmin else (0, False)
@@ -165,6 +168,13 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     planted = f"{case.path}:{case.line}"
     runs = answer.effort.culprit_probes
     return Found(case.name, outcome, runs, seconds, ddmin, exact, named, planted, detail, forks.forked, forks.disagreed)
+
+
+def _answered(session: Session, question: Question) -> Answer:
+    """The answer, searched as a question of a user is: with forks, until a fresh process disagrees with one."""
+    with contextlib.suppress(ForksDisagree), warmed(session) as warm:
+        return answer_line(warm, question, release_question)
+    return answer_line(session, question, release_question)
 
 
 def judged(case: Case, answer: Answer) -> tuple[str, tuple[str, ...], str]:

@@ -28,6 +28,13 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 
+def advice_on_machine(run: Observation | None) -> str:
+    """Return how to bisect a failure that is taken for one of the machine, "" for a run that was killed."""
+    if run is None or run.outcome is not Outcome.MACHINE_FAILED or run.exit_code is None:
+        return ""
+    return "If that is the bug itself, name it in the signature of a repro, with its message."
+
+
 def advice_for(answer: Answer, question: Question, newest: str) -> str:
     """Return one line that says what to run next, or ""; `newest` is the newest release that can be run."""
     base = question.command

@@ -179,7 +179,7 @@ def _answered(session: Session, question: Question, kind: QuestionKind, *, is_ni
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import answer_packages
 
-                answer, retry = answer_packages(session, question)
+                answer, retry = answer_packages(session, question, is_night=is_night)
             case _:
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.releases import release_question

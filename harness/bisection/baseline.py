@@ -6,15 +6,17 @@ last good packages fail alike now, on the machine that failed the others, no pac
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.bisection.advice import advice_on_machine
 from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import FailureJudge
 from harness.events import Judged, Started, run_label
 from harness.model import Device, Observation, Outcome, Verdict
-from harness.probing import Probe
+from harness.probing import Judge, Probe
 from harness.probing.probe import prepared_since
 
 if TYPE_CHECKING:
@@ -32,17 +34,23 @@ def with_baseline(session: Session, question: Question, answer: Answer, *, is_ni
     """
     if not answer.status.is_change:
         return _unjudged(session, answer)
-    is_checked = is_night or session.remote is not None or question.combination.device is Device.CUDA
-    looked_at = set[str]()
-    for failure in answer.failures if is_checked else ():
+    since, looked_at = oldest_baseline(session, question, is_night=is_night), set[str]()
+    for failure in answer.failures if since else ():
         for culprit in failure.culprits:
             good = culprit.boundary.by_verdict.get(Verdict.GOOD)
             if good is None or good.lock is None or good.lock.id in looked_at:
                 continue
             looked_at.add(good.lock.id)
-            if why := _fails_today(session, question, failure, culprit.boundary):
+            if why := _fails_today(session, question, failure, culprit.boundary, since):
                 return by_machine(answer, why)
     return answer
+
+
+def oldest_baseline(session: Session, question: Question, *, is_night: bool) -> str:
+    """The moment (ISO 8601) from which on a run of the last good packages counts, "" where any run does."""
+    may_be_sick = is_night or session.remote is not None or question.combination.device is Device.CUDA
+    begun = session.now.replace(microsecond=0) - timedelta(seconds=1)  # that "now" is the end of its second
+    return begun.isoformat() if may_be_sick else ""
 
 
 def by_machine(answer: Answer, why: str) -> Answer:
@@ -65,10 +73,12 @@ def _unjudged(session: Session, answer: Answer) -> Answer:
         return answer
     runs = (session.store.get(step.observation) for step in steps)
     failed = [run for run in runs if run is not None and run.outcome is Outcome.MACHINE_FAILED]
-    return by_machine(answer, f"the machine failed: {failed[-1].detail}") if failed else answer
+    if not failed:
+        return answer
+    return evolve(by_machine(answer, f"the machine failed: {failed[-1].detail}"), advice=advice_on_machine(failed[-1]))
 
 
-def _fails_today(session: Session, question: Question, failure: Failure, boundary: Boundary) -> str:
+def _fails_today(session: Session, question: Question, failure: Failure, boundary: Boundary, since: str) -> str:
     """Run the last good packages of a culprit; returns why they say nothing for a regression, "" if they pass."""
     good, bad = (boundary.by_verdict[verdict] for verdict in (Verdict.GOOD, Verdict.BAD))
     repro = question.repro
@@ -76,25 +86,22 @@ def _fails_today(session: Session, question: Question, failure: Failure, boundar
         repro = session.store.get_repro(good.repro_digest) or repro
     version = boundary.ends[1] if boundary.is_fix else boundary.ends[0]
     name = f"{boundary.subject} {version}"
-    run, judgement = _run_today(session, Probe(repro, question.combination, lock=good.lock), failure, name, bad)
+    probe = Probe(repro, question.combination, lock=good.lock, fresh=True)
+    judge = FailureJudge(failure.signature, session.store, tests=failure.tests)
+    run, judgement = _run_today(session, probe, judge, name, bad, since)
     if run.outcome is Outcome.MACHINE_FAILED:
         return f"{name} can't be judged today, because the machine failed: {run.detail}"
-    return (
-        f"not the packages: {name} fails here today, too: {judgement.reason}"
-        if judgement.verdict is Verdict.BAD
-        else ""
-    )
+    is_alike = judgement.verdict is Verdict.BAD
+    return f"not the packages: {name} fails here today, too: {judgement.reason}" if is_alike else ""
 
 
 def _run_today(
-    session: Session, probe: Probe, failure: Failure, name: str, bad: Observation
+    session: Session, probe: Probe, judge: Judge, name: str, bad: Observation, since: str
 ) -> tuple[Observation, Judgement]:
     """Return a run of this session of a probe, on the host that ran `bad` if it is there, and its verdict."""
-    judge = FailureJudge(failure.signature, session.store, tests=failure.tests)
-    since = session.now.replace(microsecond=0).isoformat()
-    host = str(bad.machine.get("host", ""))
+    host = str(bad.machine.get("host", "")) if session.remote is not None else ""
     prober = evolve(session.remote, host=host) if session.remote is not None else session.local
-    prepared = prepared_since(prober, evolve(probe, fresh=True), since, host if session.remote is not None else "")
+    prepared = prepared_since(prober, probe, since, host)
     if prepared.observation is not None:
         return prepared.observation, judge(prepared.observation)
     label = run_label(f"the last good packages again, {name}", prepared.probe.attempt)

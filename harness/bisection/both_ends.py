@@ -17,6 +17,7 @@ from harness.bisection.measuring import FEW_RUNS, MeasuredEnds, Measuring
 from harness.bisection.observing import Observer, only_tests
 from harness.bisection.steps_back import StepsBack, WayBack
 from harness.errors import UserMistake
+from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
 from harness.probing import Judge, Probe
@@ -28,6 +29,7 @@ from harness.search import MOST_PASSES, Trial, passes_needed
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
 RATE_FAILURES = 4
+_LATEST = 50  # attempts of the good end at most, of which the first that was not made before runs today
 _NAMED = 3  # tests that a sentence names
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
@@ -115,6 +117,7 @@ class BothEnds:
             return True
         if self.good is not None:
             self._run_given(self.good)
+            self._run_today(self.good)
             return True
         self.way_back = WayBack(self.observer, self.snapshots, self.bad, (self.bad_runs[-1],))
         return self._is_good(self.way_back.good_end() or self.way_back.one_package_back())
@@ -123,7 +126,23 @@ class BothEnds:
         """Take a snapshot and its run as the good end, if there is one."""
         if end is not None:
             self.good, self.good_runs = end[0], [end[1]]
+            self._run_today(self.good)
         return end is not None
+
+    def _run_today(self, good: Snapshot) -> None:
+        """Run the good end again if its run is older than the observer allows: the machine may fail it by now."""
+        run, attempt, label = self.good_runs[0], 0, f"the good end, {good.end.text}"
+        while run.started < self.observer.since and good.inside is None and attempt < _LATEST:
+            attempt += 1
+            run = self.observer.observe(run_label(label, attempt), evolve(good.itself(), attempt=attempt))
+        if not attempt:
+            return
+        _refuse_machine(run, good)
+        newly = [self.newly_failing([side], self.bad_runs[-1:]).groups for side in (self.good_runs[0], run)]
+        if newly[0] and not newly[1]:
+            why = self.last_words(run)
+            raise MachineFailedError(f"not the packages: {label}, passed before and fails here today, too: {why}")
+        self.good_runs = [run]
 
     def measure(self) -> MeasuredEnds:
         """Run both ends until their numbers differ clearly; without a good one, older snapshots until one differs.

@@ -18,10 +18,12 @@ from harness.bisection.advice import (
     advice_on,
     advice_on_ends,
     advice_on_limits,
+    advice_on_machine,
     advice_on_untried,
     install_missing,
 )
 from harness.bisection.answer import Answer, Comparison, Effort, Failure, QuestionRecord, Retry, Status
+from harness.bisection.baseline import oldest_baseline
 from harness.bisection.both_ends import BothEnds, MachineFailedError
 from harness.bisection.failures import Group, Groups
 from harness.bisection.measuring import no_difference
@@ -49,7 +51,7 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry]:
+def answer_packages(session: Session, question: Question, *, is_night: bool = False) -> tuple[Answer, Retry]:
     """Answer a question between two sets of packages: days, lock files, environments, or releases under a test suite.
 
     Also returns how to ask again where nothing was found.
@@ -75,7 +77,7 @@ def answer_packages(session: Session, question: Question) -> tuple[Answer, Retry
     good_snapshot, bad_snapshot = (None, evolve(own[1], notes=())) if own is not None else snapshots.both(ends)
     with session.lanes(question.combination.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
-        observer = evolve(observer, typed=question.typed)
+        observer = evolve(observer, typed=question.typed, since=oldest_baseline(session, question, is_night=is_night))
         both = BothEnds(observer, snapshots, bad_snapshot, good_snapshot)
         signature = question.repro.signature
         if signature is None or not signature.is_unbounded:
@@ -136,7 +138,7 @@ class PackageQuestion:
         except MachineFailedError as why:
             runs = (*self.ends.good_runs[:1], *self.ends.bad_runs[-1:])
             self.compared = evolve(self.compared, runs=runs, machine=str(why))
-            return self._answer(Status.MACHINE, ""), Retry()
+            return self._answer(Status.MACHINE, advice_on_machine(runs[-1] if runs else None)), Retry()
 
     def _run(self) -> tuple[Answer, Retry]:
         ends, limits = self.ends, tuple[str, ...]()

@@ -7,7 +7,7 @@ signature.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -180,8 +180,7 @@ class Measuring:
         bounded = evolve(signature, above=bound) if is_higher else evolve(signature, below=bound)
         direction = "higher" if is_higher else "lower"
         words = f"{of_ends}: {direction} is worse, and {bounded.bounds} is bad"
-        excess = [[bounded.excess(value) > 0 for value in values] for values in numbers]
-        is_noisy, is_large = any(excess[0]) or not all(excess[1]), _is_large(effect)
+        is_noisy, is_large = any(_may_cross(values, bound) for values in numbers), _is_large(effect)
         return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=is_noisy, is_large=is_large)
 
     def _without_number(self, record: RunLog, good: int, bad: int, numbers: tuple[tuple[float, ...], ...]) -> str:
@@ -205,6 +204,11 @@ def _steps_back(bad: int) -> Iterator[int]:
 def _is_large(effect: Effect) -> bool:
     """Whether a difference is worth a search where no end was named."""
     return abs(effect.difference) >= _SMALL * max(abs(effect.good), abs(effect.bad))
+
+
+def _may_cross(values: Sequence[float], bound: float) -> bool:
+    """Whether a further run may be on the other side of the bound: it is no farther away than the values vary."""
+    return min(abs(value - bound) for value in values) <= max(values) - min(values)
 
 
 def _in_words(values: tuple[float, ...]) -> str:

@@ -20,7 +20,7 @@ from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
 from harness.question.request import Policy
 from harness.run.commands import only
-from harness.search import passes_needed, readings_of
+from harness.search import PATIENT, passes_needed, readings_of
 
 if TYPE_CHECKING:
     from harness.environment import Index
@@ -70,7 +70,7 @@ class Repeating(Around):
         return self.judge(observation).verdict is Verdict.GOOD
 
 
-_ATTEMPTS = 16  # of one probe, at most; the next repetition of it begins after them
+_ATTEMPTS = 48  # of one probe, at most; the next repetition of it begins after them
 _LOST = 4  # of them may have no number
 
 
@@ -117,9 +117,9 @@ class Steady(Around):
         readings = [reading for run in runs if (reading := self.judge.reading(run)) is not None]
         if self.judge.reading(runs[0]) is None:
             return runs[0]
-        if readings_of(readings).is_open and len(runs) - len(readings) <= _LOST:
+        if readings_of(readings, PATIENT).is_open and len(runs) - len(readings) <= _LOST:
             return None
-        judgement, run = self.judge.together(runs)
+        judgement, run = self.judge.together(runs, *PATIENT)
         return (
             run
             if judgement.verdict is not Verdict.SKIP
@@ -133,7 +133,8 @@ class Observer:
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
-    all levels, `typed` are the words of the question for printed commands.
+    all levels, `typed` are the words of the question for printed commands. A run of the good end that began before
+    `since` (ISO 8601, "": none) is made again.
     """
 
     prober: Probing
@@ -145,6 +146,7 @@ class Observer:
     runs: int = 0
     tally: Tally = field(factory=Tally)
     typed: tuple[str, ...] = ()
+    since: str = ""
 
     @property
     def is_flaky(self) -> bool:

@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -19,7 +20,7 @@ from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import check_replaceable, constraints_text
-from harness.errors import NoSpace, UserMistake
+from harness.errors import HarnessError, Interrupted, NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
 from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
@@ -40,6 +41,9 @@ from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatc
 from harness.watch.state import MOST_UNJUDGED, Night, NightArchive, Past
 from harness.watch.tracker import LABEL, UNJUDGED, Gh, actions, issues_of, issues_on_unjudged, this_repository
 from harness.watch.watch import Budget, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _EPILOG = """\b
 Exit codes:
@@ -146,13 +150,16 @@ def watch(
     """
     check_replaceable(constraints)
     _check_state(state)
-    with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+    with (
+        reporting(Console(stderr=True), quiet=False) as reporter,
+        _ended_early(state, name, settings),
+        open_session(settings, reporter) as session,
+    ):
         today = _day(day, session.now)
         question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store))
-    last = read_record(state / _NIGHT, ProjectNight, SCHEMA)
-    night = night.after(last, f"{today.moment or datetime.now(UTC):%Y-%m-%d}")
+    night = _counted(night, state)
     _keep(night, state, constraints)
     click.echo(night.sentence)
     if len(night.unjudged) >= MOST_UNJUDGED:
@@ -160,6 +167,28 @@ def watch(
     if night.constraints:
         click.echo(f"Workaround: {' '.join(night.constraints)}")
     sys.exit(night.status.exit_code)
+
+
+@contextlib.contextmanager
+def _ended_early(state: Path, name: str, settings: Settings) -> Iterator[None]:
+    """Keep a night that an error ends, where there was one before: it judged nothing. Raises the error again."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except HarnessError as error:
+        if (state / _NIGHT).is_file():
+            store = Store.opened(settings.results, settings.pass_env)
+            words = redacted(f"The night ended early: {error.message}.", private_of(store))
+            night = _counted(ProjectNight(name, NightStatus.UNKNOWN, words), state)
+            with contextlib.suppress(OSError):
+                write_whole(state / _NIGHT, json.dumps(as_record(night, SCHEMA), indent=1) + "\n")
+        raise
+
+
+def _counted(night: ProjectNight, state: Path) -> ProjectNight:
+    """Return a night of now with how many in a row have judged nothing."""
+    return night.after(read_record(state / _NIGHT, ProjectNight, SCHEMA), f"{datetime.now(UTC):%Y-%m-%d}")
 
 
 def _check_state(state: Path) -> None:

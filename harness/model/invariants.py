@@ -30,6 +30,8 @@ _OF_PYTHON = re.compile(r"/lib/python|^<frozen ")
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WARNING = re.compile(r"warn|deprecat", re.IGNORECASE)
+_OF_PYTHON_WARNING = re.compile(r":\d+: \w*Warning:")
+_WARNING_LINES = 20  # at most, of a message
 
 
 @frozen
@@ -198,10 +200,27 @@ def _values(message: str) -> Iterator[Fact]:
 def _own_lines(printed: str) -> Iterator[str]:
     """The last lines of a log, without tracebacks, warnings and the indented lines below them."""
     is_below = is_traceback = False
-    for line in printed.splitlines()[-_MOST_LINES:]:
-        if is_below and (not line.strip() or line[0].isspace()):
+    lines, end = printed.splitlines()[-_MOST_LINES:], 0
+    for number, line in enumerate(lines):
+        if number < end or (is_below and (not line.strip() or line[0].isspace())):
             continue
+        end = _end_of_warning(lines, number)
         is_exception, is_traceback = is_traceback, line.startswith(_TRACEBACK)
         is_below = is_traceback or _WARNING.search(line) is not None
         if line.strip() and not (is_below or is_exception or line.startswith(_CHAINED)):
             yield line
+
+
+def _end_of_warning(lines: Sequence[str], start: int) -> int:
+    """The number of the line of code that Python prints below a warning, whose message may have several lines.
+
+    `start` if no warning starts there, or if no code is below it.
+    """
+    if _OF_PYTHON_WARNING.search(lines[start]) is None:
+        return start
+    for number in range(start + 1, min(start + _WARNING_LINES, len(lines))):
+        if lines[number].startswith(_TRACEBACK):
+            break
+        if lines[number].startswith("  ") and lines[number].strip():
+            return number
+    return start

@@ -213,6 +213,11 @@ class Signature:
         return self.metric in _OWN
 
     @property
+    def is_written(self) -> bool:
+        """Whether the metric is one that the run writes to a file."""
+        return self.metric is not None and not self.is_own and not self.is_pattern
+
+    @property
     def needs_log(self) -> bool:
         """Whether the log of a run is needed to judge it."""
         return self.output is not None or self.is_pattern

@@ -144,17 +144,18 @@ class Judge:
             return signature.value(observation, log)
         return None
 
-    def together(self, observations: Sequence[Observation]) -> tuple[Judgement, Observation]:
+    def together(self, observations: Sequence[Observation], *looks: int) -> tuple[Judgement, Observation]:
         """Return the verdict on repeated runs of one probe, and the first run with that verdict.
 
         `observations` are in the order of the runs. If the first run is judged by a metric, the verdict is based on
-        the numbers of all runs; otherwise it is the verdict on the first run.
+        the numbers of all runs, after the numbers of runs in `looks` if they are given; otherwise it is the verdict on
+        the first run.
         """
         first = observations[0]
         readings = [reading for run in observations if (reading := self.reading(run)) is not None]
         if self.signature is None or self.reading(first) is None:
             return self(first), first
-        judgement = _of_numbers(self.signature, readings_of(readings))
+        judgement = _of_numbers(self.signature, readings_of(readings, *([looks] if looks else [])))
         alike = (run for run in observations if self(run).verdict is judgement.verdict)
         return judgement, next(alike, first)
 

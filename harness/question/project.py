@@ -84,7 +84,7 @@ def find_project(start: Path) -> Path | None:
     a project is one too, and so is a repository with requirements below its root, as those of its documentation.
     """
     for folder in (start, *start.parents):
-        if any((folder / name).is_file() for name in FILES) or any(folder.glob("requirements*.txt")):
+        if any((folder / name).is_file() for name in (*FILES, "Pipfile")) or any(folder.glob("requirements*.txt")):
             return folder
         if (folder / ".git").exists():
             is_project = _has_tests(folder) or _has_tests(start) or any(folder.glob("*/requirements*.txt"))

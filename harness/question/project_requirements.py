@@ -129,7 +129,8 @@ class _Collected:
 
         self.take(places(_FOR_TESTS, _of_tox(self.tree, pyproject, self.environment)))
         self.take([_Source("tests_require of the setup file", declared_in(self.tree).tests)])
-        others = places(_FOR_DEVELOPMENT)
+        dev = _of_pipfile(self.tree, "dev-packages")
+        others = places(_FOR_DEVELOPMENT, _Source("dev-packages of Pipfile (--with changes it)", dev))
         only = imported_by_tests(self.tree) if self.added else None
         if only is None:
             self.take(others)
@@ -166,6 +167,10 @@ class _Collected:
                 self.notes.append(where)
 
     def _take_own_files(self, files: Mapping[str, Path]) -> None:
+        if pipfile := _of_pipfile(self.tree, "packages"):
+            self.own += self._without_tools(pipfile)
+            self.notes.append("Pipfile (--with changes it)")
+            return
         own = [path for name, path in files.items() if _words_in(name) <= {"base"}]
         others = [path for name, path in files.items() if name.startswith("requirements") and "/" not in name]
         for file in own or ([] if self.added else others[:1]):
@@ -279,6 +284,14 @@ def _group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]
         return tuple(resolve_dependency_groups(groups, name))
     except (LookupError, ValueError, TypeError) as error:
         raise UserMistake(f"the project's dependency group {name!r} can't be read: {error}") from error
+
+
+def _of_pipfile(tree: Path, table: str) -> tuple[str, ...]:
+    """Return the requirements in a table of Pipenv's file that are on an index."""
+    listed = read_toml(tree / "Pipfile").get(table, {})
+    elsewhere = {"path", "file", "git"}
+    lines = (of_poetry(*pair) for pair in listed.items() if not isinstance(pair[1], dict) or not elsewhere & {*pair[1]})
+    return tuple(filter(None, lines))
 
 
 def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:

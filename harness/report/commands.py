@@ -46,7 +46,7 @@ def side_command(
         for name in sorted({pin.name for pin in lock.pins} & set(held) & set(pinned)):
             words += ["--exclude-newer-package", f"{name}={_zulu(observation.started)}"]
     line = f"{shlex.join(words)} {_started(repro)}"
-    return f"HARNESS_METRICS=metrics.json {line}" if signature is not None and signature.metric else line
+    return f"HARNESS_METRICS=metrics.json {line}" if signature is not None and signature.is_written else line
 
 
 def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:

@@ -179,8 +179,11 @@ def how_to_reproduce(stored: StoredAnswer) -> list[str]:
         commands = " and ".join(filter(None, (again(side, stored.answer.asked.typed) for side in stored.answer.sides)))
         how = f"; without a GPU, run: {commands}" if commands else ""
         notes.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
-    if stored.answer.signature is not None and stored.answer.signature.metric:
-        notes.append(f"Compare {stored.answer.signature.metric} in metrics.json.")
+    signature = stored.answer.signature
+    if signature is not None and signature.metric:
+        where = "" if stored.repro.source else ", or in the file that the command writes"
+        where = f" in metrics.json{where}" if signature.is_written else ""
+        notes.append(f"Compare {signature.measure}{where}.")
     return notes
 
 

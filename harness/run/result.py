@@ -110,6 +110,7 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
 
 
 _STATE = "trainer_state.json"
+_STATES = 20  # files
 _BENCHMARKS = "--benchmark-json"
 
 
@@ -122,8 +123,11 @@ def with_numbers_of_tools(ran: Ran, work: Path, argv: Sequence[str], since: floa
     if ran.outcome not in (Outcome.COMPLETED, Outcome.EXITED):
         return ran
     numbers: dict[str, float] = {}
-    states = [_written(Path(folder, _STATE), since) for folder, _, names in os.walk(work) if _STATE in names]
-    for state in sorted(states, key=lambda state: _number(state.get("global_step")) or 0):
+    paths = [Path(folder, _STATE) for folder, _, names in os.walk(work) if _STATE in names]
+    newest = sorted(paths, key=lambda path: path.lstat().st_mtime)[-_STATES:]
+    for state in sorted(
+        (_written(path, since) for path in newest), key=lambda state: _number(state.get("global_step")) or 0
+    ):
         for logged in _objects_in(state.get("log_history")):
             numbers |= _named(logged.items())
     given = [word.partition("=")[2] for word in argv if word.startswith(f"{_BENCHMARKS}=")]

@@ -269,6 +269,7 @@ def _orders(statistic: int, m: int, n: int) -> int:
 
 
 _LOOKS = (2, 8, 12)  # runs after which the side is tested; a test after every run would mistake noise for a result
+PATIENT = (*_LOOKS, 24, 40)  # where noise is known to cross the bound; 40 decide if one run in six is on the wrong side
 _NEAR = 20.0  # two runs are enough if they are this many times nearer to each other than to the bound
 
 
@@ -382,15 +383,15 @@ class Readings:
         return self.wanted > self.runs
 
 
-def readings_of(readings: Sequence[Reading]) -> Readings:
+def readings_of(readings: Sequence[Reading], looks: Sequence[int] = _LOOKS) -> Readings:
     """Combine the readings of a candidate, in the order of its runs. Raises ValueError if there are none.
 
-    A number that is the same in each run needs two runs. One that varies is run 8 times, or 12 if those do not agree;
-    then its side is that of the median.
+    A number that is the same in each run needs two runs. One that varies is run 8 times, or 12 if those do not agree,
+    or as often as `looks` say; then its side is that of the median.
     """
     if not readings:
         raise ValueError("there is no run")
-    for look in _LOOKS:
+    for look in looks:
         first = readings[:look]
         verdict = _side(first) if len(first) == look else None
         if verdict is not None or len(first) < look:

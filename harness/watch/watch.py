@@ -237,13 +237,13 @@ class Watch:
             return _not_judged(state, f"run again, the machine failed: {again.detail}")
         if second.verdict is not Verdict.BAD:
             return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
-        if cause := self._known_cause(state.pattern, older, turn.newer):
-            return evolve(state, standing=CellStatus.BROKEN, broken_by=cause)
         self._note(f"{state.name}: running its last good environment again")
         first, run = self._again(turn, older)
         is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.id == turn.newer.id:
             return _not_judged(state, _not_packages(first, run))
+        if cause := self._known_cause(state.pattern, older, turn.newer):
+            return evolve(state, standing=CellStatus.BROKEN, broken_by=cause)
         try:
             answer = self._ask(turn, older)
         except UserMistake as error:

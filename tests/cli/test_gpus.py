@@ -103,6 +103,16 @@ def test_a_gpu_that_fails_the_last_good_packages_too_makes_no_regression(harness
     assert {len(record["machine"]["host"]) for record in records(harness)} == {8}
 
 
+def test_a_lack_of_memory_is_the_machines_where_other_processes_use_it(harness, write_repro, smi):
+    write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body="raise RuntimeError('CUDA out of memory')\n")
+    command, outcomes = ("probe", "brittle_step", "--with", "brittle==1.5"), []
+    for free in (9000, 15000):  # what a machine failed is no answer to the next question
+        ended = harness(*command, PATH=smi(("NVIDIA T4", free)), CUDA_VISIBLE_DEVICES=None)
+        (record,) = records(harness)
+        outcomes.append((ended.code, record["outcome"], "other processes had 6.0 GiB" in ended.stdout))
+    assert outcomes == [(3, "machine-failed", True), (3, "out-of-memory", False)]
+
+
 def test_a_gpu_without_the_memory_is_an_unstored_skip_with_a_reason(harness, write_repro, smi):
     command = ["probe", "brittle_step", "--with", "brittle==1.6"]
     listing = smi(("NVIDIA T4", 15000))

@@ -115,6 +115,21 @@ def test_a_watch_that_judges_nothing_has_an_issue_and_keeps_the_others(tracker):
     assert tracker.run("issues", "--state", "state").stdout == "close: Newest: nothing was judged since 2024-02-01\n"
 
 
+def test_a_watch_that_an_error_ends_judged_nothing(harness):
+    passes = ProjectNight("Newest", NightStatus.PASSES, "The tests pass.")
+    command = ("watch", "--run", "pytest", "--with", "app", "--state", "state", "--name", "Newest")
+    offline = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple"}
+    assert harness(*command, **offline).code == 5
+    state = Path.cwd() / "state"
+    assert not state.exists()  # there is no night yet
+    state.mkdir()
+    (state / "night.json").write_text(json.dumps(as_record(passes, SCHEMA)), encoding="utf-8")
+    assert harness(*command, **offline).code == 5
+    night = json.loads((state / "night.json").read_text(encoding="utf-8"))
+    assert (night["status"], len(night["unjudged"])) == ("unknown", 1)
+    assert night["sentence"].startswith("The night ended early: ")
+
+
 def test_errors_of_gh_are_shown(tracker):
     (tracker.folder / "offline").touch()
     ended = tracker.run("issues")

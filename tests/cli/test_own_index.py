@@ -48,6 +48,8 @@ def nightly(tmp_path, harness):
         }
         named = {"requires": ("helper",), "uploaded": None, "source_url": SOURCE}
         builds.add("torch", f"2.1.0.dev{day}+cpu", files=files, **named)
+        beside = {"files": {"audio.py": ""}, "requires": (f"torch==2.1.0.dev{day}",), "uploaded": None}
+        builds.add("audio", f"2.2.0.dev{day}+cpu", **beside)
     for name in ("helper", "vision"):  # an index of nightlies has copies of other packages
         builds.add(name, "9.0", files={f"{name}.py": "raise ImportError('not from here')\n"}, uploaded=None)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(builds.root)))
@@ -81,6 +83,17 @@ def test_only_the_package_in_question_comes_from_its_index(nightly):
     assert (missing.code, "--index takes PROJECT=URL" in missing.stderr) == (2, True)
     early = run("bisect", "torch", "--repro", "step.py", "--index", url, "--good", "2025-07-01")
     assert (early.code, "torch has no build up to 2025-07-01" in early.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("more", [(), ("--as-of", "era")])
+def test_a_companion_of_the_same_index_is_that_of_the_same_day(nightly, more, tmp_path):
+    run, url = nightly
+    (run.folder / "both.py").write_text(REPRO.replace("vision", "audio"), encoding="utf-8")
+    command = ["bisect", "torch", "--repro", "both.py", "--index", url, "--index", f"audio={url}", *more]
+    ended = run(*command, "--depth", "release", "--confirm", "1", "--json")
+    assert ended.code == 0, ended.stderr + ended.stdout
+    culprit = json.loads(ended.stdout)["failures"][0]["culprits"][0]
+    assert (culprit["last_good"], culprit["first_bad"]) == ("2.1.0.dev20250804", "2.1.0.dev20250805")
 
 
 def test_the_commit_between_two_builds_without_tags_is_found(nightly, tmp_path):

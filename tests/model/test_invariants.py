@@ -50,7 +50,8 @@ def test_a_message_must_have_the_values_of_the_bug(message, missing):
 def test_a_run_must_print_the_lines_of_the_bug(printed, missing):
     noise = "loading\ntook 3 s\n/lib/shop.py:4: UserWarning: rates\n  warn()\nshop {}\n"
     raised = "Traceback (most recent call last):\n  File x\nWrong: {}\n"
-    bad = [failed("", f"tied: True\n{noise.format('1.1')}{raised.format(number)}") for number in (3, 3)]
+    warning = "/here/check.py:1: DeprecationWarning: \nbirch will be required\n(for maple)\n        \n  import shop\n"
+    bad = [failed("", f"tied: True\n{noise.format('1.1')}{warning}{raised.format(number)}") for number in (3, 3)]
     good = Symptoms.of({}, noise.format("1.0"), versions=VERSIONS)
     known = Invariants.of(bad, [good])
     assert known.missing_in(failed("", f"{printed}shop 1.0\nloading")) == missing

@@ -140,6 +140,12 @@ def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
     assert requirements_of(tmp_path, None, RequestedExtras(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)
 
 
+def test_the_file_of_pipenv_is_read(tmp_path):
+    write(tmp_path, "Pipfile", "[packages]\nsix = '*'\nattrs = {version = '>=22', extras = ['x']}\n"
+          "mine = {path = '.'}\n[dev-packages]\npytest = '~=8.0'\nblack = '*'\n")  # fmt: skip
+    assert requirements(tmp_path) == ("six", "attrs[x]>=22", "pytest~=8.0")
+
+
 @pytest.mark.parametrize(
     ("program", "expected"),
     [("mypy", ("attrs", "mypy", "black")), ("sphinx", ("attrs", "sphinx==4.5.0", "furo")), ("pdoc", ("attrs",))],

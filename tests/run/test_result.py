@@ -248,16 +248,16 @@ def test_every_end_has_an_outcome_and_one_line_of_detail():
         assert (outcome is Outcome.COMPLETED) <= (code == 0)
 
 
-SERVER_FAILED = "503 Server Error: Service Unavailable for url: https://hub.example/model"
+SERVER_FAILED = "503 Server Error: Service Unavailable for url: https://huggingface.co/model"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("HTTPError", SERVER_FAILED),
-        ("HTTPError", "429 Client Error: Too Many Requests for url: https://hub.example/model"),
-        ("HTTPStatusError", "Server error '502 Bad Gateway' for url 'https://hub.example/model'"),
-        ("ClientResponseError", "429, message='Too Many Requests', url='https://hub.example/model'"),
+        ("HTTPError", "429 Client Error: Too Many Requests for url: https://huggingface.co/model"),
+        ("HTTPStatusError", "Server error '502 Bad Gateway' for url 'https://huggingface.co/model'"),
+        ("ClientResponseError", "429, message='Too Many Requests', url='https://huggingface.co/model'"),
         ("HTTPError", "HTTP Error 503: Service Unavailable"),
         ("OSError", "[Errno 28] No space left on device"),
     ],
@@ -275,7 +275,9 @@ def test_servers_and_disks_fail_a_run_on_any_device(name, message):
     [
         "500 Server Error: Internal Server Error for url: http://localhost:8000/step",
         "Server error '500 Internal Server Error' for url 'http://testserver/step'",
-        "404 Client Error: Not Found for url: https://hub.example/model",
+        "Server error '503 Service Unavailable' for url 'https://www.example.org/step'",
+        "Server error '503 Service Unavailable' for url 'http://api.test:8000/step'",
+        "404 Client Error: Not Found for url: https://huggingface.co/model",
     ],
 )
 def test_a_server_of_the_test_and_a_missing_page_are_no_fault_of_the_machine(message):

@@ -327,6 +327,28 @@ def test_a_dying_run_keeps_its_results_and_names_the_test(project, death, kind):
     assert "test_death.py::test_dies" in ran.detail
 
 
+def test_a_test_that_the_machine_failed_counts_as_skipped_and_a_run_of_only_such_as_failed_by_it(project):
+    folder = project(
+        test_sick="""
+        def test_passes(): pass
+        def test_fetches(): raise OSError("503 Server Error: Service Unavailable for url: https://huggingface.co/model")
+        def test_fails(): assert 1 == 2
+        """
+    )
+    ran = run(folder, "pytest", "-q", ".")
+    assert ran.outcome is Outcome.EXITED
+    names = ("passes", "fetches", "fails")
+    expected = {
+        f"test_sick.py::test_{name}": how for name, how in zip(names, ("passed", "skipped", "failed"), strict=True)
+    }
+    assert outcomes(ran) == expected
+    assert ran.detail.startswith("1 of 3 tests failed")
+    ran = run(folder, "pytest", "-q", ".", "-k", "not fails")
+    assert ran.outcome is Outcome.MACHINE_FAILED
+    assert ran.detail.startswith("OSError: 503 Server Error")
+    assert ran.detail.endswith("(test_sick.py::test_fetches)")
+
+
 def test_a_crash_under_unittest_names_the_test(project):
     folder = project(
         test_death="""

@@ -42,8 +42,8 @@ FAULTS = (
     ("builtins.RuntimeError", "CUDA error: uncorrectable ECC error encountered", 1, ""),
     ("builtins.RuntimeError", "boom", 1, "NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus.\n"),
     ("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB", 1, ""),
-    ("requests.HTTPError", "429 Client Error: Too Many Requests for url: https://hub.example/m", 1, ""),
-    ("requests.HTTPError", "503 Server Error: Service Unavailable for url: https://hub.example/m", 1, ""),
+    ("requests.HTTPError", "429 Client Error: Too Many Requests for url: https://huggingface.co/m", 1, ""),
+    ("requests.HTTPError", "503 Server Error: Service Unavailable for url: https://huggingface.co/m", 1, ""),
     ("builtins.OSError", "[Errno 28] No space left on device", 1, ""),
     ("", "", -9, ""),
 )
