@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_QUIET = 40  # calls of one function without a new line, after which its lines are no longer traced
 _MODULE = "<module>"
+_IMPORTLIB = "<frozen importlib._bootstrap>"
 _OURS = "_harness_"  # how modules of the harness are named: that they are held, or imported, says nothing
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _PLAIN = frozenset({str, bytes, int, float, complex, bool, type(None)})  # they come from no module that can change
@@ -158,6 +159,9 @@ class ImportGraph:
         import importlib.util
 
         sys.meta_path.insert(0, self)
+        # A warning about an import names the importer, for which it skips the frames of importlib: ours is one, too.
+        noted_import = type(self)._noted_import
+        noted_import.__code__ = noted_import.__code__.replace(co_filename=_IMPORTLIB)
         builtins.__import__ = self._noted_import  # type: ignore[assignment]
         find_spec, finder = importlib.util.find_spec, importlib.metadata.MetadataPathFinder
         find_distributions, entry_points = finder.find_distributions, importlib.metadata.entry_points
@@ -267,14 +271,15 @@ class ImportGraph:
 
 @contextlib.contextmanager
 def _untraced() -> Iterator[None]:
-    """Do what takes long without the trace, which makes all of Python slow until 3.11."""
-    trace = sys.gettrace() if sys.version_info < (3, 12) else None
-    if trace is not None:
+    """Do what takes long without a trace of ours, which makes all of Python slow until 3.11."""
+    trace = sys.gettrace()
+    is_ours = isinstance(getattr(trace, "__self__", None), Tracer) and sys.version_info < (3, 12)
+    if is_ours:
         sys.settrace(None)
     try:
         yield
     finally:
-        if trace is not None:
+        if is_ours:
             sys.settrace(trace)
 
 
