@@ -72,8 +72,9 @@ class Place:
         It returns when the disk has settled: removing hundreds of thousands of files slows down what comes next.
         """
         workspace = Workspace(self.cache)
-        for folder in workspace.environments.iterdir() if workspace.environments.is_dir() else ():
-            Location(workspace, folder.name).remove()
+        if self.cache.is_dir():  # to name a folder of the workspace makes it, and only a new one is the harness's own
+            for folder in workspace.environments.iterdir():
+                Location(workspace, folder.name).remove()
         for folder in (self.results, self.root / "uv" / _KEPT_BY_UV):
             shutil.rmtree(folder, ignore_errors=True)
         for folder in (self.cache / "bytecode").glob(f"*/{bytecode_of}-*") if bytecode_of else ():
