@@ -54,7 +54,7 @@ SETTINGS = {
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
-    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--results",
+    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--json-lines", "--results",
     "--help", "--constraints", "--device",
     "--param", "--timeout",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--max-disk", "--lanes",
