@@ -99,3 +99,23 @@ def test_calls_are_counted_for_each_function_with_its_comprehensions(tmp_path):
     assert counts["one"] == [40, 0]
     assert counts["many"][0] == 2
     assert counts["many"][1] >= 80
+
+
+def test_only_our_own_trace_is_suspended_while_imports_are_recorded():
+    """Coverage would miss the lines after an import."""
+    before = sys.gettrace()
+
+    def others(*_):
+        return None
+
+    try:
+        sys.settrace(others)
+        with trace_module._untraced():
+            during_others = sys.gettrace()
+        sys.settrace(Tracer((), ())._enter)
+        with trace_module._untraced():
+            during_ours = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert during_others is others
+    assert (during_ours is None) == (sys.version_info < (3, 12))
