@@ -62,6 +62,7 @@ _GROUPS = {
         "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
         "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
         "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
+        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
     },
     "Machines without network": {
