@@ -124,13 +124,17 @@ def checked_python(text: str) -> str:
 
 @define
 class Job:
-    """A command of the harness that runs, or has ended; `id` is the same for the same words."""
+    """A command of the harness that runs, or has ended; `id` is the same for the same words.
+
+    `events` are those of its stream, of which its callers have `reported` so many.
+    """
 
     id: str
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
     began: float = field(factory=time.monotonic)
     events: list[dict[str, Any]] = field(factory=list)
+    reported: int = 0
     printed: list[str] = field(factory=list)
     reader: threading.Thread = field(init=False)
 

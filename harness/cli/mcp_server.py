@@ -180,13 +180,12 @@ class Tools:
 
     async def _answer(self, context: Context, job: Job, wait_s: float, *, is_own: bool = True) -> dict[str, Any]:
         """Wait for the end of a job, and report each step; a call that its client cancels stops its own job."""
-        reported = 0
         try:
             with anyio.move_on_after(wait_s):
                 while not job.has_ended:
-                    for number, step in job.steps(reported):
+                    for number, step in job.steps(job.reported):
+                        job.reported = number
                         await context.report_progress(number, message=step)
-                        reported = number
                     await anyio.sleep(_LOOK_S)
         except anyio.get_cancelled_exc_class():
             if is_own:
