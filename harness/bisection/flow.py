@@ -202,10 +202,11 @@ class PackageQuestion:
     def _compared(self) -> Answer:
         """Find what newly fails and its culprits; then the same further back, for the tests that fail there, too."""
         ends, advice = self.ends, ""
+        whole = ends.bad_runs[-1:]  # later runs are of the failing tests alone
         while True:
             groups = ends.between() if not ends.unlike else Groups(())
             runs = self.compared.runs
-            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
+            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or whole)[-1:])
             self.compared = evolve(self.compared, runs=runs)
             self.notes += ends.notes
             if groups.groups and ends.good is not None:
