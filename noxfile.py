@@ -347,12 +347,34 @@ def _python_file(session: nox.Session) -> Path:
 BRANCH = "nightly-results"
 SITE = HERE / "site"
 LOCKED = HERE / ".github" / "locked.txt"
+MOST_PACKAGES = 25  # an installation stays small enough to try it with uvx
 
 
 def _install_locked(session: nox.Session) -> None:
     """Install the harness for a job that holds a token: only with the files that .github/locked.txt names."""
     session.install("--require-hashes", "--only-binary", ":all:", "-r", str(LOCKED))
     session.install("--no-deps", "--no-build-isolation", "-e", ".")
+
+
+@nox.session(default=False)
+def wheel(session: nox.Session) -> None:
+    """Build what is uploaded to an index, in dist/, and run it as pip and uvx install it."""
+    _install_locked(session)
+    shutil.rmtree(HERE / "dist", ignore_errors=True)
+    session.run("python", "-m", "hatchling", "build", "-d", "dist")
+    (built,) = map(str, (HERE / "dist").glob("*.whl"))
+    bare = Path(session.create_tmp(), "bare")
+    session.run("python", "-m", "venv", "--clear", str(bare))
+    began = time.monotonic()
+    session.run(str(bare / "bin" / "pip"), "install", "--quiet", built, external=True)
+    took = time.monotonic() - began
+    installed = bare.glob("lib/*/site-packages/*.dist-info")
+    count = sum(not path.name.startswith(("pip-2", "setuptools-")) for path in installed)
+    session.log(f"pip installed {count} packages in {took:.0f} s")
+    if count >= MOST_PACKAGES:
+        session.error(f"{count} packages; it must be fewer than {MOST_PACKAGES}")
+    session.run(str(bare / "bin" / "regression-harness"), "--version", external=True)
+    session.run("uvx", "--from", built, "regression-harness", "doctor")
 
 
 @nox.session(default=False)

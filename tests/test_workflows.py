@@ -18,7 +18,9 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTIONS = [ROOT / "action.yml", *sorted((ROOT / ".github" / "actions").glob("*/action.yml"))]
 EACH = pytest.mark.parametrize("path", [*WORKFLOWS, *ACTIONS], ids=lambda path: str(path.relative_to(ROOT)))
 # What runs code of other people: fresh releases, or whoever wrote a pull request.
-RUNS_OTHERS = re.compile(r"nox -s (nightly|matrix|tests)\b|\.ci/run|uses: \./\.regression-harness\n|harness watch ")
+RUNS_OTHERS = re.compile(
+    r"nox -s (nightly|matrix|tests|wheel)\b|\.ci/run|uses: \./\.regression-harness\n|harness watch "
+)
 SESSION = re.compile(r"\bnox -s (\w+)")
 SCRIPT = re.compile(r"run: (\.\S+)")
 
@@ -134,6 +136,7 @@ def test_the_two_kinds_of_jobs_are_told_apart():
         "ci-tests",
         "newest-packages-tests",
         "nightly-gpu-night",
+        "release-build",
     ]
 
 

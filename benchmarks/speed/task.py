@@ -16,6 +16,7 @@ from attrs import frozen
 
 from harness.bisection.ask import looked_up
 from harness.environment import Workspace, read_pip_settings
+from harness.environment.manifest import Ledger
 from harness.environment.workspace import Location
 from harness.question.releases import line_of
 from harness.question.request import Request
@@ -69,7 +70,8 @@ class Place:
     def forget(self, *, bytecode_of: str = "") -> None:
         """Remove environments and results, and the bytecode of the releases of `bytecode_of`, if it is not "".
 
-        It returns when the disk has settled: removing hundreds of thousands of files slows down what comes next.
+        A file's change time is also that of its last link. So what the harness knows of its wheels is noted again. It
+        returns when the disk has settled: removing hundreds of thousands of files slows down what comes next.
         """
         workspace = Workspace(self.cache)
         if self.cache.is_dir():  # to name a folder of the workspace makes it, and only a new one is the harness's own
@@ -81,6 +83,8 @@ class Place:
             shutil.rmtree(folder)
         os.sync()
         time.sleep(_SETTLE_S)
+        if workspace.wheels.is_dir():
+            Ledger.of(workspace).below(workspace.wheels)
 
 
 def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:

@@ -77,6 +77,8 @@ def ask(
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
     settings = settings.with_index_of(request.subject)
+    if request.repro is None:
+        request = evolve(request, run=request.project.command(request.run))
     kind, ends = kind_of(request, settings)
     refuse_meaningless(request, settings, kind, ends, typed)
     if request.policy.ask and person is None:

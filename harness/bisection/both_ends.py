@@ -246,6 +246,20 @@ class BothEnds:
         left = [self.newly_failing(runs, [run]) for runs in (self.good_runs, *self.newer[::-1])]
         return next((groups for groups in left if groups.groups), left[-1])
 
+    def run_whole(self, label: str, probe: Probe, groups: Groups) -> Observation:
+        """Run everything with other packages, as often as a pass has to be repeated.
+
+        Returns the first run that can't run or has one of these failures, or else the last one.
+        """
+        judges = [group.judge(self.observer.prober.store) for group in groups.groups]
+        if self.measured is not None:
+            return self.observer.observe(label, probe, judges[0])
+
+        def decides(run: Observation) -> bool:
+            return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
+
+        return self.observer.observe_again(label, probe, range(self.observer.passes), decides)[-1]
+
     def between(self) -> Groups:
         """Return what newly fails, after the failing tests have run again at both ends.
 

@@ -289,7 +289,7 @@ class _Results:
             return [own]
         if function := self._by_function.get(_function(test)):
             return function
-        near = [result for result in self._failed if _stands_for(result.id, test)]
+        near = [result for result in self._failed if stands_for(result.id, test)]
         return sorted(near, key=lambda result: -len(result.id) if result.id != WHOLE_RUN else 1)[:1]
 
     def failures(self, test: str) -> list[TestResult]:
@@ -316,7 +316,7 @@ class _Results:
 
     def _is_clean_up(self, failure: TestResult) -> bool:
         """Whether tests of a class or module that failed have ended before."""
-        return any(_stands_for(failure.id, test) for test in self.own)
+        return any(stands_for(failure.id, test) for test in self.own)
 
     def all_pass(self, test: str) -> bool:
         """Whether a test ran and passed."""
@@ -324,7 +324,7 @@ class _Results:
         return bool(results) and all(result.outcome in _PASSES for result in results)
 
 
-def _stands_for(failed: str, test: str) -> bool:
+def stands_for(failed: str, test: str) -> bool:
     """Whether a failed module, class, folder or run contains this test."""
     if failed == WHOLE_RUN:
         return test != WHOLE_RUN

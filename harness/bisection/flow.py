@@ -34,7 +34,7 @@ from harness.culprit.descent import fault_in_words
 from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
-from harness.model import Observation, Outcome, Repro, Verdict, name_of
+from harness.model import Observation, Outcome, Repro, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, one_line
@@ -202,10 +202,11 @@ class PackageQuestion:
     def _compared(self) -> Answer:
         """Find what newly fails and its culprits; then the same further back, for the tests that fail there, too."""
         ends, advice = self.ends, ""
+        whole = ends.bad_runs[-1:]  # later runs are of the failing tests alone
         while True:
             groups = ends.between() if not ends.unlike else Groups(())
             runs = self.compared.runs
-            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
+            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or whole)[-1:])
             self.compared = evolve(self.compared, runs=runs)
             self.notes += ends.notes
             if groups.groups and ends.good is not None:
@@ -359,21 +360,9 @@ class PackageQuestion:
         return groups
 
     def _verify(self, groups: Groups, bad: Snapshot) -> Observation:
-        """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
-
-        Returns the first run that fails, or else the last one.
-        """
+        """Run everything with the newest packages that the constraints allow."""
         label = f"the newest packages with {', '.join(self.constraints)}"
-        if self.ends.measured is not None:
-            probe = bad.constrained(self.ends.observer.prober, self.constraints)
-            return self.ends.observer.observe(label, probe, groups.groups[0].judge(self.ends.observer.prober.store))
-        judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
-
-        def decides(run: Observation) -> bool:
-            return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
-
-        probe = bad.constrained(self.ends.observer.prober, self.constraints)
-        return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
+        return self.ends.run_whole(label, bad.constrained(self.ends.observer.prober, self.constraints), groups)
 
     def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""

@@ -6,7 +6,6 @@ has passed often enough, and as failed at the first failure, so a search over se
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -29,11 +28,7 @@ if TYPE_CHECKING:
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
     """Return the repro with its command restricted to these tests; unchanged without tests."""
-    if not tests:
-        return repro
-    argv = only(repro.argv, tests)
-    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
-    return evolve(repro, argv=argv, digest=digest)
+    return repro.running(only(repro.argv, tests)) if tests else repro
 
 
 @frozen

@@ -13,17 +13,19 @@ from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.showing import json_of
 from harness.cli.options import (
+    FILE,
     SectionCommand,
     end_option,
     json_option,
     lines_option,
+    option,
     repro_options,
     settings_options,
     subject_argument,
 )
 from harness.cli.search_options import CONSTRAINTS, project_options, search_options
 from harness.cli.shell import Entered, enter
-from harness.cli.written import check_replaceable, write_constraints
+from harness.cli.written import check_replaceable, write, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
@@ -31,8 +33,11 @@ from harness.probing.judge import JudgedRun, Wish
 from harness.question.commands import ChosenProject
 from harness.question.request import Policy, Request
 from harness.report.commands import required_names
+from harness.report.junit import junit_of
+from harness.report.privacy import private_of
 from harness.run.process import pause
 from harness.settings import Settings
+from harness.store import Store
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console, short_path
 from harness.terminal.stream import JsonLines, is_for_agent, last_line
@@ -114,6 +119,13 @@ def _line() -> str | None:
 @search_options
 @json_option("the answer as JSON")
 @lines_option
+@option(
+    "Output",
+    "--junit",
+    type=FILE,
+    metavar="FILE",
+    help="Write the tests as they ran at the bad end to FILE, as JUnit XML, with what broke each.",
+)
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def bisect(
     project: ChosenProject,
@@ -121,6 +133,7 @@ def bisect(
     policy: Policy,
     as_json: bool,
     lines: JsonLines | None,
+    junit: Path | None,
     settings: Settings,
     **parts: Any,
 ) -> None:
@@ -155,10 +168,12 @@ def bisect(
         typed = (CONSTRAINTS,) if constraints is not None else ()
         answer, reports = reported_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
+    if junit is not None:
+        write(junit, junit_of(answer, private_of(Store.opened(settings.results, settings.pass_env))))
     page = next((path for path in reports if path.suffix == ".html"), None)
     record = short_path(settings.results.absolute() / f"answers/{page.stem}.json") if page is not None else None
     if lines is not None:
-        files = {"answer": record, "report": page, "constraints": written}
+        files = {"answer": record, "report": page, "constraints": written, "junit": junit}
         lines.answered(json_of(answer), answer.exit_code, files)
     elif as_json:
         click.echo(to_json(json_of(answer)))

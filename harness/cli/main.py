@@ -55,12 +55,14 @@ _GROUPS = {
         "repros": ("catalogue", "List and search the known regressions, or show one."),
         "new": ("new", "Write a repro from an issue."),
         "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
+        "mcp": ("mcp", "Serve coding agents: the questions of the harness as tools."),
         "skill": ("new", "Print how a coding agent uses the harness, as a SKILL.md."),
     },
     "Every night": {
         "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
         "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
         "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
+        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
     },
     "Machines without network": {

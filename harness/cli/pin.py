@@ -109,7 +109,7 @@ def pin(
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if declared:
         _prove(Request(repro=repro, run=run, good=good, bad=bad, project=project), declared, settings)
-    if run or repro:
+    if run or repro or project.from_junit:
         request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
         with reporting(Console(stderr=True), quiet=False) as reporter:
             answer, _ = reported_answer(request, settings, reporter)

@@ -31,5 +31,9 @@ _CONSTRAINTS = option("Project", CONSTRAINTS.flag, metavar=CONSTRAINTS.metavar, 
 search_options = grouped("policy", Policy, made_of(Policy), [*options_of(Policy), _DEPTH])
 # The command gets them as `policy`, those of a history.
 scan_options = grouped("policy", Policy, ("made", "prereleases"), options_of(Policy, "made", "prereleases"))
+# The command gets them as `policy` and `depth`, and those of the project as `project`.
+_GATE = ("confirm", "flaky", "confidence", "fork", "time_s")
+gate_options = grouped("policy", Policy, _GATE, [*options_of(Policy, *_GATE), _DEPTH])
+folder_options = grouped("project", ChosenProject, made_of(ChosenProject), options_of(ChosenProject))
 # The command gets them as `project` and `constraints`.
 project_options = grouped("project", ChosenProject, made_of(ChosenProject), [*options_of(ChosenProject), _CONSTRAINTS])

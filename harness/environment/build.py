@@ -381,11 +381,12 @@ class _Installation:
                 break
         else:
             raise CannotBuild(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
-        clashes = linked.clashes
+        clashes, others = linked.clashes, linked.others
         if self.without:
             stand_in(self.without, folder)
+            others = self.wheels.ledger.below(folder)
             clashes = (*clashes, replaced_by(self.builds) if self.builds else left_out(self.without))
-        manifest = Manifest.of(folder, linked.wheels, self.wheels.ledger)
+        manifest = Manifest.of(linked.wheels, others)
         return evolve(manifest, overwritten=linked.overwritten, clashes=clashes)
 
     def _fetch(self, pins: Sequence[Pin]) -> str:

@@ -14,7 +14,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
     " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
 )
+_INSERT = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
+_SELECT = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
 _LASTS_S = 120.0
 _ENVIRONMENTS = 8
 _MOST = 2**63 - 1  # of SQLite
@@ -83,6 +85,14 @@ class Ledger:
         states = self.below(folder)
         return differing(recorded, states), [path for path in states if path not in recorded]
 
+    def differing(self, folder: Path | str, recorded: Mapping[str, FileState]) -> list[str]:
+        """The recorded files that are missing or differ below a folder; what was added there is not looked for."""
+        present: dict[str, os.stat_result] = {}
+        for path in recorded:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                present[path] = os.lstat(f"{folder}/{path}")
+        return differing(recorded, self.states(present, folder))
+
     def below(self, folder: Path) -> dict[str, FileState]:
         """What all files below a folder are, by path. Raises `OSError` if the folder can't be read."""
         return self.states(files_below(folder), folder)
@@ -109,19 +119,18 @@ class Ledger:
                 contents[path] = state[3]
             else:
                 unsure[path] = now
-        inodes = [now.st_ino & _MOST for now in unsure.values()]
-        select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
-        rows = {row[:5]: row[5] for row in self._answer(select, inodes)} if inodes else {}
+        inodes = json.dumps([now.st_ino & _MOST for now in unsure.values()])
+        noted = self._answer(lambda database: database.execute(_SELECT, (inodes,))) if unsure else []
+        rows = {row[:5]: row[5] for row in noted}
         stored = {path: rows[key] for path, now in unsure.items() if (key := signature(now)) in rows}
         self._remember((unsure[path], content) for path, content in stored.items())
         return contents | stored
 
     def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""
-        rows = [(*signature(status), content) for status, content in contents]
-        columns = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(6))
-        if rows:
-            self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
+        if contents:
+            rows = [(*signature(status), content) for status, content in contents]
+            self._answer(lambda database: database.executemany(_INSERT, rows))
         self._remember(contents)
 
     def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
@@ -129,12 +138,12 @@ class Ledger:
             state = status.st_size, status.st_mtime_ns, status.st_ctime_ns, content
             self._noted[status.st_dev, status.st_ino] = state
 
-    def _answer(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def _answer(self, ask: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> list[tuple[Any, ...]]:
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
                 database.execute("PRAGMA synchronous = OFF")
                 database.execute(_TABLE)
-                return database.execute(statement, (json.dumps(values),)).fetchall()
+                return ask(database).fetchall()
         except sqlite3.DatabaseError as error:
             if not isinstance(error, sqlite3.OperationalError):  # damaged, as by a crash of the machine
                 self.path.unlink(missing_ok=True)
@@ -203,13 +212,10 @@ class Manifest:
     clashes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger) -> Manifest:
-        """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
+    def of(cls, wheels: Mapping[str, Mapping[str, FileState]], others: Mapping[str, FileState]) -> Manifest:
+        """The manifest of an environment with these files of wheels, and others."""
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
-        present = files_below(folder)
-        files |= ledger.states({path: now for path, now in present.items() if path not in files}, folder)
-        named = {key: tuple(path for path in rows if path in present) for key, rows in wheels.items()}
-        return cls({path: files[path] for path in present}, named)
+        return cls({**others, **files}, {key: tuple(rows) for key, rows in wheels.items()})
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
 from attrs import frozen
 
 if TYPE_CHECKING:
@@ -89,12 +88,15 @@ def urls_of(project: str, settings: PipSettings, environ: Mapping[str, str]) -> 
 
 def _configuration_files(environ: Mapping[str, str]) -> Iterator[Path]:
     """pip's configuration files, lowest priority first."""
-    for folder in platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep):
-        yield Path(folder) / "pip.conf"
-    if sys.platform != "win32":
-        yield Path("/etc/pip.conf")
-    yield Path(environ.get("HOME", "~")).expanduser() / ".pip" / "pip.conf"
-    yield platformdirs.user_config_path("pip", appauthor=False, roaming=True) / "pip.conf"
+    home = Path(environ.get("HOME") or Path.home())
+    support = "Library/Application Support" if sys.platform == "darwin" else None
+    shared = f"/{support}" if support else environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+    for folder in shared.split(os.pathsep):
+        yield Path(folder, "pip", "pip.conf")
+    yield Path("/etc/pip.conf")
+    yield home / ".pip" / "pip.conf"
+    own = home / support if support and (home / support / "pip").is_dir() else environ.get("XDG_CONFIG_HOME")
+    yield Path(own or home / ".config", "pip", "pip.conf")
     yield Path(sys.prefix) / "pip.conf"
     if named := environ.get("PIP_CONFIG_FILE"):
         yield Path(named)

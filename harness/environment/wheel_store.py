@@ -95,10 +95,12 @@ _LEDGER = "ledger.json"
 class Linked:
     """What was linked: the files of each stored wheel by its key; or the pins that are `missing`.
 
-    `overwritten` are the paths that several wheels have, `clashes` says which wheel's files are installed.
+    `others` are the files that were there before, or came from a loose tree. `overwritten` are the paths that several
+    wheels have, `clashes` says which wheel's files are installed.
     """
 
     wheels: Mapping[str, Mapping[str, FileState]] = field(factory=dict)
+    others: Mapping[str, FileState] = field(factory=dict)
     missing: tuple[Pin, ...] = ()
     overwritten: tuple[str, ...] = ()
     clashes: tuple[str, ...] = ()
@@ -171,7 +173,7 @@ class WheelStore:
         With `apart` they are copied, so that changes stay in that environment. If some are neither stored nor loose,
         nothing is linked, and they are `missing`. Raises `Cancelled`.
         """
-        own = frozenset(files_below(folder))
+        others = self.ledger.below(folder)
         with acquire(self.lock):
             trees: list[Tree] = []
             missing: list[Pin] = []
@@ -182,11 +184,12 @@ class WheelStore:
                 trees += [tree] if tree is not None else []
             if missing:
                 return Linked(missing=tuple(missing))
-            installed, several, clashes = laid_out(trees, own)
-            for tree, files in zip(trees, installed, strict=True):
-                self._link(tree, files, folder, apart=apart)
-            wheels = {tree.key: files for tree, files in zip(trees, installed, strict=True) if tree.key}
-            return Linked(wheels, overwritten=several, clashes=clashes)
+            installed, several, clashes = laid_out(trees, others)
+            pairs = list(zip(trees, installed, strict=True))
+            self.ledger.note([row for tree, files in pairs for row in _linked(tree, files, folder, apart=apart)])
+            wheels = {tree.key: files for tree, files in pairs if tree.key}
+            others |= {path: state for tree, files in pairs if not tree.key for path, state in files.items()}
+            return Linked(wheels, others, overwritten=several, clashes=clashes)
 
     def take_in(self, pins: Iterable[Pin], stage: Path) -> TakenIn:
         """Store wheels that were just installed into a folder of their own: their files are moved out of it."""
@@ -247,24 +250,10 @@ class WheelStore:
         states = read_states(self.root / key / _LEDGER)
         with contextlib.suppress(OSError):
             folder = self.root / key / STORED
-            if states and self.ledger.compare(folder, states) == ([], []):
+            if states and not self.ledger.differing(folder, states):
                 return Tree(pin.name, pin.version, folder, states, key)
         self._drop(key)
         return None
-
-    def _link(self, tree: Tree, files: Mapping[str, FileState], folder: Path, *, apart: bool) -> None:
-        """Link or copy the files of a wheel."""
-        linked = []
-        put = partial(shutil.copy2, follow_symlinks=False) if apart else share
-        for parent in {posixpath.dirname(path) for path in files}:
-            os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
-        for path, state in files.items():
-            target = f"{folder}/{path}"
-            put(f"{tree.folder}/{path}", target)
-            now = os.lstat(target)
-            if state.is_like(now):  # else written since it was verified: the next comparison shows it
-                linked.append((now, state.content))
-        self.ledger.note(linked)
 
     def _keep(self, key: str, files: dict[str, FileState], folder: Path, shared: Container[str]) -> None:
         """Move the files of an installed wheel to the store; those that another wheel has too are copied."""
@@ -288,6 +277,21 @@ class WheelStore:
     def _drop(self, key: str) -> None:
         with claimed_folder(self.workspace.building, "dropped-") as doomed, contextlib.suppress(FileNotFoundError):
             (self.root / key).rename(doomed / key)
+
+
+def _linked(
+    tree: Tree, files: Mapping[str, FileState], folder: Path, *, apart: bool
+) -> Iterator[tuple[os.stat_result, str]]:
+    """Link or copy the files of a wheel; yields those that are as recorded, with their contents."""
+    put = partial(shutil.copy2, follow_symlinks=False) if apart else share
+    for parent in {posixpath.dirname(path) for path in files}:
+        os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
+    for path, state in files.items():
+        target = f"{folder}/{path}"
+        put(f"{tree.folder}/{path}", target)
+        now = os.lstat(target)
+        if state.is_like(now):  # else written since it was verified: the next comparison shows it
+            yield now, state.content
 
 
 def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from attrs import frozen
 
 from harness.atomic import write_whole
@@ -78,8 +78,10 @@ class Workspace:
     @classmethod
     def default(cls) -> Workspace:
         """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
-        named = os.environ.get("HARNESS_CACHE_DIR")
-        return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
+        if named := os.environ.get("HARNESS_CACHE_DIR"):
+            return cls(Path(named).expanduser().absolute())
+        usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+        return cls(Path(os.environ.get("XDG_CACHE_HOME") or usual, "regression-harness").absolute())
 
     @classmethod
     def opened(cls) -> Workspace:

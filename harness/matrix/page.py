@@ -17,9 +17,10 @@ from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
+from harness.report.charts import ChartPoint
 from harness.report.commands import required_names
 from harness.report.excerpts import tail, trimmed_traceback
-from harness.report.page import ChartPoint, Page
+from harness.report.page import Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of
 

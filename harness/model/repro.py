@@ -213,6 +213,11 @@ class Repro:
         """
         return evolve(self, timeout=timeout, is_limit_own=is_own) if timeout is not None else self
 
+    def running(self, argv: tuple[str, ...]) -> Repro:
+        """Return the repro with another command line, which makes it another repro."""
+        digest = hashlib.sha256("\0".join([self.digest, *argv]).encode()).hexdigest()[:16]
+        return evolve(self, argv=argv, digest=digest) if argv != self.argv else self
+
     @property
     def first_step(self) -> Repro:
         """The repro as its first step runs it, with the requirements of that step only."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _NAME = "regression-harness"
-# It draws charts, which no job needs.
-_NOT_CARRIED = frozenset({"pygal"})
 _UNFINISHED = ".harness-packing"
 _RUN = """\
 \"""Runs {count} of {repro} for Python {minor} on {platform}, without network: python{own} run.py
@@ -232,7 +230,7 @@ def _required(name: str) -> set[str]:
     names, waiting = set[str](), [name]
     while waiting:
         name = normalized_name(waiting.pop())
-        if name not in names and name not in _NOT_CARRIED:
+        if name not in names:
             names.add(name)
             needs = map(Requirement, distribution(name).requires or ())
             waiting += [

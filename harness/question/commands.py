@@ -20,6 +20,7 @@ from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
 from harness.model.requirements import required_name, unpinned
+from harness.question.failed_tests import only_failed
 from harness.question.lockfiles import environment_of, read_requirement_file
 from harness.question.project import Project, Projects, find_project, last_commit
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras
@@ -132,7 +133,7 @@ _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIP
 @documented
 @frozen(field_transformer=with_types)
 class ChosenProject:
-    """The project that the options choose: its folder, and the extras and dependency groups to install.
+    """The project that the options choose: its folder, the extras and dependency groups to install, and its tests.
 
     `good_day` (ISO 8601) is a day on which it worked, for a folder
     without a git history.
@@ -148,6 +149,13 @@ class ChosenProject:
     extras: tuple[str, ...] = _project((), "--extra", "An extra of the project to install.", metavar="NAME")
     groups: tuple[str, ...] = _project((), "--group", "A dependency group of the project to install.", metavar="NAME")
     unpin: bool = _project(False, "--unpin", "Ignore the versions of the project's exact pins.")
+    from_junit: Path | None = _project(  # noqa: RUF009
+        None,
+        "--from-junit",
+        "Run only the tests that failed in this JUnit report, such as CI's [--run default: pytest].",
+        metavar="FILE",
+        converter=as_path,
+    )
     good_day: str = ""
 
     @property
@@ -156,7 +164,12 @@ class ChosenProject:
         words = ["--project", str(self.folder)] if self.folder is not None else []
         words += [word for extra in self.extras for word in ("--extra", extra)]
         words += [word for group in self.groups for word in ("--group", group)]
+        words += ["--from-junit", str(self.from_junit)] if self.from_junit is not None else []
         return tuple(map(shlex.quote, [*words, *(["--unpin"] if self.unpin else [])]))
+
+    def command(self, run: str | None) -> str | None:
+        """The command that runs: the one that was typed, else pytest if the project's tests are chosen."""
+        return run or ("pytest" if self.from_junit is not None else None)
 
 
 def read_command(
@@ -175,25 +188,33 @@ def read_command(
     """
     root = chosen.folder or find_project(start)
     run = unwrapped(run, root)
+    if root is None and chosen.from_junit is not None:
+        raise UserMistake(
+            f"there is no project here whose tests {chosen.from_junit} could name",
+            hint="go to its folder, or name it with --project",
+        )
     if root is None:
         repro = command_repro(run, content_digest=digest_of(run))
         repro = with_folders(_with_tool(repro, _names(beside.all_requirements)), beside.folders)
         return ChosenCommand(repro, beside.requirements, beside.notes)
+    inside, top = start.relative_to(root).as_posix() if chosen.folder is None else ".", root.expanduser().absolute()
+    folders = [top / inside, *(folder for folder in (top / inside).parents if folder.is_relative_to(top))]
+    argv, about_tests = only_failed(command_repro(run).argv, chosen.from_junit, folders)
     day = last_commit(root.expanduser()) or chosen.good_day
     wanted = RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole, program=_program(run))
     project = projects.read(root, wanted, day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
     neighbours = _neighbours(root, own, projects, beside)
-    inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
-        command_repro(run, content_digest=f"{project.digest} {inside}"),
+        command_repro(run, content_digest=f"{project.digest} {inside}").running(argv),
         dependencies=tuple(text for text in own if required_name(text) != project.name),
         project=str(project.tree),
         inside=inside,
         search_path=project.search_path,
     )
     repro = _with_tool(repro, _names(beside.all_requirements) | {project.name})
-    notes = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.notes, *beside.notes]
+    notes = [f"project: {root}, a fresh copy for each run (--project changes it)", *about_tests]
+    notes += [*project.notes, *beside.notes]
     notes += [f"{folder.name}: {folder.root}, as the project says (--with changes it)" for folder in neighbours]
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"

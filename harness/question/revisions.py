@@ -37,6 +37,7 @@ _NAME = re.compile(r"""^.\s*"?name"?\s*[=:]\s*["'](?P<name>[\w.-]+)""")
 _DECLARES = "pyproject.toml"
 _MOST_FILES = 100  # that one file includes
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
+_DEFAULT_BRANCHES = ("origin/HEAD", "main", "master")
 _LISTS = ("*requirements*.txt", "requirements/*.txt", "*/requirements*.txt", "environment.yml", "environment.yaml")
 _MOST_SHOWN = 6  # changed lines of a package
 _LONGEST_SHOWN = 120  # characters; the addresses and hashes of a lock are longer
@@ -137,6 +138,26 @@ def commit_at(path: Path, revision: str, day: datetime | None, option: str) -> t
         )
     # The author's date is older than the files of a commit that was amended.
     return commit, repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+
+
+def lock_of(root: Path) -> Path | None:
+    """Return the lock file in a folder, or its requirements.txt; None if it has neither."""
+    return next((path for name in (*_LOCKS, "requirements.txt") if (path := root / name).is_file()), None)
+
+
+def branched_at(path: Path, branch: str = "") -> Commit:
+    """Return the commit at which the checked-out branch of a file's repository left another, by default the main one.
+
+    Raises `BadRepository` if that can't be told.
+    """
+    hint = "name the lock before the update with --base, such as uv.lock@main"
+    with contextlib.suppress(BadRepository):
+        repository = TrackedFile.at(path).repository
+        hint = repository.what_is_missing() or hint
+        for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
+            with contextlib.suppress(BadRepository):
+                return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+    raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
 
 
 def _read(path: Path, python: str) -> Pins:

@@ -143,7 +143,7 @@ class Snapshots:
         if end.path is None:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else self._listed(end, end.path)
+        pins = installed_pins(end.path) if is_python else self.pins_of(end, end.path)
         snapshot = self._without_bounds(self._pinned(end, pins))
         installed = set(map(name_of, pins.requirements))
         if is_python and installed.issuperset(map(name_of, self.requirements)):
@@ -154,8 +154,8 @@ class Snapshots:
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
 
-    def _listed(self, end: End, path: Path) -> Pins:
-        """Return what a file lists, as it is now or in its commit."""
+    def pins_of(self, end: End, path: Path) -> Pins:
+        """Return what the file of an end lists, as it is now or in its commit. Raises `UserMistake`."""
         if end.commit is None:
             return read_pins(path, self.interpreter.version)
         pins = TrackedFile.at(path).pins_in(end.commit, self.interpreter.version)

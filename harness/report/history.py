@@ -11,8 +11,9 @@ from harness.model.text import listed
 from harness.model.verdict import runs_of
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
+from harness.report.charts import ChartPoint
 from harness.report.excerpts import altered_rows, tail
-from harness.report.page import ChartPoint, Page, range_cell
+from harness.report.page import Page, range_cell
 from harness.report.phrases import question_facts, recognised_by
 from harness.report.privacy import private_of
 

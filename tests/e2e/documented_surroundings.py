@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import Factory, frozen
-from platformdirs import user_cache_dir
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fake_gh import write_fake_gh
+
+from harness.environment import Workspace
 
 ISSUE = {
     "number": 12345,
@@ -159,7 +160,7 @@ class Surroundings:
         _write(gh, {"view.json": json.dumps(ISSUE)})
         kept = {name: value for name, value in os.environ.items() if name != "HARNESS_RESULTS"}
         environ = {
-            "HARNESS_CACHE_DIR": user_cache_dir("regression-harness"),
+            "HARNESS_CACHE_DIR": str(Workspace.default().root),
             "UV_CACHE_DIR": _said("uv", "cache", "dir"),
             "XDG_CONFIG_HOME": str(Path.home() / ".config"),  # the settings of pip and uv
             "UV_PYTHON_INSTALL_DIR": _said("uv", "python", "dir"),

@@ -8,6 +8,7 @@ of the known regressions are in `nox -s truth`.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -173,3 +174,28 @@ def test_a_dependency_that_cannot_be_imported_is_a_skip(tmp_path: Path) -> None:
     assert ended.returncode == 3, ended.stderr
     assert ended.stdout.startswith("skipped failed differently")
     assert "No module named 'transformers.modeling_layers'" in ended.stdout
+
+
+def test_quick_question_of_an_agent(tmp_path: Path) -> None:
+    """The session of the guide: asked by the client of the protocol's SDK, polled, and pinned."""
+    import anyio
+    from mcp import Client, StdioServerParameters
+
+    source = '# /// script\n# dependencies = ["numpy"]\n# ///\nimport numpy\nnumpy.ones(4, dtype=numpy.float_)\n'
+    (tmp_path / "step.py").write_text(source, encoding="utf-8")
+    words = ["-m", "harness", "mcp", "--folder", str(tmp_path), "--sandbox", "auto"]
+
+    async def session() -> None:
+        async with Client(StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))) as client:
+
+            async def called(tool: str, **given: Any) -> Any:
+                return (await client.call_tool(tool, given)).structured_content
+
+            asked = await called("bisect", subject="numpy", repro="step.py", good="1.26.4", wait_s=5)
+            while asked["state"] == "running":
+                asked = await called("status", id=asked["id"], wait_s=60)
+            assert asked["exit_code"] == 0, asked
+            assert asked["untrusted"]["answer"]["first_bad"] == "2.0.0"
+            assert "'numpy<2'" in (await called("pin"))["untrusted"]["text"]
+
+    anyio.run(session)

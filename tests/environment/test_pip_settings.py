@@ -23,11 +23,10 @@ def test_variables_win_over_files(tmp_path):
     assert (read.index_url, read.extra_index_urls) == ("file:///z", ("file:///b", "file:///c"))
 
 
-def test_the_configuration_file_of_the_user_is_read(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+def test_the_configuration_file_of_the_user_is_read(tmp_path):
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "pip.conf").write_text("[global]\nextra-index-url = file:///own\n")
-    assert "file:///own" in read_pip_settings({"HOME": str(tmp_path)}).extra_index_urls
+    assert "file:///own" in read_pip_settings({"XDG_CONFIG_HOME": str(tmp_path)}).extra_index_urls
 
 
 def test_files_that_pip_ignores_and_broken_ones_are_ignored(tmp_path):

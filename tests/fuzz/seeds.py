@@ -85,6 +85,7 @@ unexpected header (actual: 0x6d74683c, expected: 0x4034b50)
 PRIVATE = "https://user:hunter2@host/x hf_abcdefghijklmnopqrstuv token=abc123def456 /home/me/x"
 
 
+JUNIT = b'<testsuites><testsuite><testcase classname="a.b" name="c[d]"><failure/></testcase></testsuite></testsuites>'
 LOCK_TOML = b"""lock-version = "1.0"
 version = 1
 [[packages]]
@@ -132,6 +133,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         _json({"sha256": "", "result": as_record(RESULT, SCHEMA)}),
         _json({"schema": SCHEMA, "jobs": ["ab12"]}),
     ),
+    "junit_report": (JUNIT,),
     "lock_file": (LOCK_TOML, CONDA, FREEZE),
     "installers_words": (WORDS.encode(),),
     "secrets": (PRIVATE.encode(),),

@@ -24,6 +24,7 @@ from harness.model.repro import parse_repro
 from harness.model.text import parse_size
 from harness.probing.bundle import absorb
 from harness.probing.job import SCHEMA, ProbeJob, Refused, Result
+from harness.question.failed_tests import only_failed
 from harness.question.lockfiles import read_pins
 from harness.records import read_record
 from harness.redact import hide_secrets, redact
@@ -143,6 +144,11 @@ def lock_file(data: bytes) -> None:
             read_pins(_file(f"locks/{name}", data), "3.11.7")
 
 
+def junit_report(data: bytes) -> None:
+    """A JUnit report of CI."""
+    only_failed(("pytest",), _file("report.xml", data), (_folder(),))
+
+
 def installers_words(data: bytes) -> None:
     """What an installer printed."""
     text = _text(data)
@@ -177,6 +183,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         metrics,
         bundle,
         lock_file,
+        junit_report,
         installers_words,
         secrets,
         size,

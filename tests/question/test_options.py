@@ -40,6 +40,7 @@ PROJECT = {
     "--extra": {"extras": ("x",)},
     "--group": {"groups": ("x",)},
     "--unpin": {"unpin": True},
+    "--from-junit": {"from_junit": "report.xml"},
 }
 SETTINGS = {
     "--as-of": {"as_of": "2024-05-01"},
@@ -54,7 +55,7 @@ SETTINGS = {
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
-    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--json-lines", "--results",
+    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--json-lines", "--junit", "--results",
     "--help", "--constraints", "--device",
     "--param", "--timeout",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--max-disk", "--lanes",

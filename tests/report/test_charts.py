@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from decimal import Decimal
 
-from harness.report.page import ChartPoint, metric_charts
+import pytest
+
+from harness.report.charts import ChartPoint, metric_charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,7 +41,7 @@ def test_a_point_has_its_verdict_a_tooltip_and_a_link():
     dots = list(drawn(chart).iter(f"{SVG}circle"))
     assert [dot.get("class") for dot in dots] == ["dot good", "dot bad"]
     assert [dot.find(f"{SVG}title").text for dot in dots] == ["1.0: loss = 1 (good)", "1.1: loss = 2.5 (bad)"]
-    links = [link.get("{http://www.w3.org/1999/xlink}href") for link in drawn(chart).iter(f"{SVG}a")]
+    links = [link.get("href") for link in drawn(chart).iter(f"{SVG}a")]
     assert links == ["#run-1.0", "#run-1.1"]
     assert "_blank" not in chart.svg
 
@@ -48,11 +51,30 @@ def test_charts_share_releases_and_a_missing_value_breaks_the_line():
     assert labels(drawn(loss)) == labels(drawn(seconds)) == ["1.0", "1.1", "1.2", "1.3", "1.4"]
 
     def strokes(chart):
-        return sum(
-            path.get("d").count("M") for path in drawn(chart).iter(f"{SVG}path") if "nofill" in path.get("class")
-        )
+        return len(drawn(chart).findall(f"{SVG}g/{SVG}path[@class='line']")) - 1  # without that of the axis
 
     assert (strokes(seconds), strokes(loss)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "values", [(1.0,), (0.0, -0.0), (1.7e308, -1.7e308), (5e-324, 0.0), (1e16, 1e16 + 2), (-3.0, 1e300), (41.9, 42.1)]
+)
+def test_all_values_are_drawn_between_labels_that_differ(values):
+    (chart,) = metric_charts(points(*values))
+    (axis,) = [group for group in drawn(chart).iter(f"{SVG}g") if group.get("class") == "axis y"]
+    marks = [(Decimal(text.text), float(text.get("y"))) for text in axis.iter(f"{SVG}text")]
+    assert 2 <= len(dict(marks)) == len(marks) <= 7
+    assert marks[0][0] <= min(values)
+    assert max(values) <= marks[-1][0]
+    for circle in drawn(chart).iter(f"{SVG}circle"):
+        assert 0 < float(circle.get("cy")) <= marks[0][1]
+        assert 0 < float(circle.get("cx")) < 520
+
+
+def test_a_chart_says_in_words_what_it_shows():
+    (chart,) = metric_charts(points(1.0, 2.5))
+    words = [drawn(chart).find(f"{SVG}{name}").text for name in ("title", "desc")]
+    assert words == ["loss, by release", "2 values from 1.0 to 1.1, lowest 1, highest 2.5"]
 
 
 def test_each_series_is_a_line():

@@ -17,7 +17,7 @@ from harness.matrix.page import matrix_page, plots
 from harness.matrix.running import CellResult
 from harness.matrix.table import tables
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
-from harness.report.page import metric_charts
+from harness.report.charts import metric_charts
 from harness.report.privacy import private_in
 
 

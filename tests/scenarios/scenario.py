@@ -32,7 +32,7 @@ from harness.report.archive import Archive
 from harness.store import Store
 
 FOLDER = Path(__file__).parent
-_JSON = "bisect", "history", "probe", "matrix", "nightly"
+_JSON = "bisect", "history", "probe", "matrix", "nightly", "gate"
 _MARK = re.compile(r"<(folder|index|links|good|bad|repository:[\w-]+|day-\d+)>")
 _LIMIT_S = 300
 _SERVER = CommandServer()

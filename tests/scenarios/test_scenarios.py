@@ -91,6 +91,7 @@ def test_scenario(kind: str, row: Row, shared: Path, tmp_path: Path, request: py
         files = {**table.files, **row.files} if step is row else step.files
         played.append(_play(stage, step, files, golden=row.golden))
         _run_uv_add(played[-1], stage)
+        _run_part(played[-1], stage)
     if row.golden:
         _compare(kind, row, transcript(played, stage), update=request.config.getoption("--update-golden"))
         _run_printed(row, played, stage)
@@ -108,6 +109,19 @@ def _run_uv_add(played: Played, stage: Stage) -> None:
         ended = subprocess.run([find_uv_bin(), *words], cwd=copy, env=environ, capture_output=True, text=True)
         assert ended.returncode == 0, f"`{command}` ends with {ended.returncode}:\n{ended.stderr}"
     shutil.rmtree(copy)
+
+
+def _run_part(played: Played, stage: Stage) -> None:
+    """The part of an update that is said to pass is a diff that git can apply, and passes the gate."""
+    part = played.answer.get("part") if isinstance(played.answer, dict) else None
+    if not part:
+        return
+    assert part["diff"], part
+    copy = evolve(stage, folder=stage.folder.with_name("part"))
+    shutil.copytree(stage.folder, copy.folder)
+    subprocess.run(["git", "apply", "-"], cwd=copy.folder, input=part["diff"], check=True, text=True)
+    ended = copy.run([*shlex.split(played.command), "--json"], {})
+    assert (ended.code, ended.json["status"], len(ended.json["changes"])) == (0, "passes", len(part["kept"]))
 
 
 def _require_python(version: str) -> None:

@@ -18,10 +18,11 @@
     if (!link) return;
     event.preventDefault();
     if (link.matches(".close")) return link.closest("dialog").close();
-    const id = decodeURIComponent(link.hash.slice(1));
+    const hash = link.getAttribute("href");  // the links of charts have no property of that name
+    const id = decodeURIComponent(hash.slice(1));
     if (!panels.has(id)) return;
     if (!link.closest("dialog")) from = link;
-    history.replaceState(null, "", link.hash);
+    history.replaceState(null, "", hash);
     show(id);
   });
   for (const panel of panels.values()) {
