@@ -150,11 +150,14 @@ def branched_at(path: Path, branch: str = "") -> Commit:
 
     Raises `BadRepository` if that can't be told.
     """
-    repository = TrackedFile.at(path).repository
-    for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
-        with contextlib.suppress(BadRepository):
-            return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
-    raise BadRepository(f"{repository.folder} does not say where its branch began", hint=repository.what_is_missing())
+    hint = "name the lock before the update with --base, such as uv.lock@main"
+    with contextlib.suppress(BadRepository):
+        repository = TrackedFile.at(path).repository
+        hint = repository.what_is_missing() or hint
+        for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
+            with contextlib.suppress(BadRepository):
+                return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+    raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
 
 
 @frozen
