@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from wheelhouse import Wheelhouse
+
+from harness.run.launch import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +59,41 @@ def test_quick_unsloth_on_the_stand_in_for_cuda(bisect: Bisect) -> None:
     assert (answer["last_good"], answer["first_bad"]) == ("2025.6.5", "2025.6.6")
     first = answer["lock_changes"][0]
     assert (first["name"], first["before"], first["after"]) == ("transformers", "4.52.4", "4.53.0")
+
+
+HANG = """
+# /// script
+# dependencies = ["torch==2.13.0", "gather"]
+# [tool.harness]
+# gpus = 2
+# launch = "torchrun"
+# timeout = 30
+# [tool.harness.signature]
+# hang = true
+# ///
+import torch, torch.distributed as dist
+import gather
+dist.init_process_group()
+gather.total(torch.ones(1))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_quick_a_rank_that_does_not_join_a_collective_of_torch(bisect: Bisect, tmp_path: Path) -> None:
+    """A package skips a collective on one rank from 1.3 on; the stacks of both ranks are in the log."""
+    builds = Wheelhouse(tmp_path / "builds")
+    for minor in range(1, 5):
+        skip = "    if dist.get_rank() == 1:\n        return\n" if minor >= 3 else ""
+        code = f"import torch.distributed as dist\n\ndef total(tensor):\n{skip}    dist.all_reduce(tensor)\n"
+        builds.add("gather", f"1.{minor}", files={"gather.py": code}, requires=("torch",))
+    (tmp_path / "hang.py").write_text(HANG, encoding="utf-8")
+    words = ("--repro", str(tmp_path / "hang.py"), "--index", builds.url, "--device", "cpu", "--depth", "region")
+    answer = bisect("gather", *words, "--confirm", "1")
+    assert (answer["last_good"], answer["first_bad"]) == ("1.2", "1.3")
+    logs = [read_log(path) for path in (tmp_path / "results").rglob("*.log.gz")]
+    assert any("rank 0 at the time limit" in log and "rank 1 at the time limit" in log for log in logs)
+    assert any("in all_reduce" in log and "in barrier" in log for log in logs)
 
 
 def test_the_lines_behind_unsloth(bisect: Bisect) -> None:
