@@ -1,4 +1,4 @@
-"""Snapshots: the packages of one end of a question, made from a day, a file, a Python or a release."""
+"""Snapshots: the packages of one end of a question, made from a day, a file, a Python, an image or a release."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.dates import ERA_MARGIN, era_of
+from harness.environment.images import installed_in_image
+from harness.environment.interpreter import installed_in
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
@@ -20,7 +22,8 @@ from harness.model.lock import ANY_SOURCE, NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
-from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
+from harness.question.conda import PIXI, SUFFIXES
+from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins, with_conda
 from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Question
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 _UNPIN = "--unpin takes newer releases, "
 _SHOWN = 6  # packages that are named
+_LISTS = (".txt", ".in", *SUFFIXES)
 
 
 class NoSolution(UserMistake):
@@ -60,7 +64,8 @@ class Snapshot(PackageSet):
 
     `notes` are sentences about how it was made, `changed` those of them about packages that differ from what the end
     says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
-    project's requirements whose lower bounds were not kept to what is left of them.
+    project's requirements whose lower bounds were not kept to what is left of them. `apart` are packages of the end
+    that only conda has, with their versions.
     """
 
     end: End
@@ -69,6 +74,7 @@ class Snapshot(PackageSet):
     changed: tuple[str, ...] = ()
     inside: Path | None = None
     lifted: Mapping[str, str] = field(factory=dict)
+    apart: Mapping[str, str] = field(factory=dict)
 
     @property
     def until(self) -> datetime | None:
@@ -129,7 +135,7 @@ class Snapshots:
         return evolve(self.question.combination, requirements=tuple(requirements), as_of=as_of)
 
     def of(self, end: End) -> Snapshot:
-        """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
+        """Make the snapshot of a day, a file, a lock, a Python or an image. Raises `UserMistake`."""
         if end.lock is not None:
             return Snapshot(
                 end=end,
@@ -140,13 +146,10 @@ class Snapshots:
             )
         if end.kind is EndKind.DAY:
             return self._of_day(end)
-        if end.path is None:
-            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
-        is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else self.pins_of(end, end.path)
-        snapshot = self._without_bounds(self._pinned(end, pins))
+        pins = self.pins_of(end)
+        snapshot = evolve(self._without_bounds(self._pinned(end, pins)), apart=pins.apart)
         installed = set(map(name_of, pins.requirements))
-        if is_python and installed.issuperset(map(name_of, self.requirements)):
+        if end.kind is EndKind.PYTHON and installed.issuperset(map(name_of, self.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
@@ -154,14 +157,20 @@ class Snapshots:
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
 
-    def pins_of(self, end: End, path: Path) -> Pins:
-        """Return what the file of an end lists, as it is now or in its commit. Raises `UserMistake`."""
+    def pins_of(self, end: End) -> Pins:
+        """Return what an environment or image has, or what a file lists, now or in its commit. Raises `UserMistake`."""
+        if end.kind is EndKind.IMAGE:
+            return installed_pins(installed_in_image(end.text), end.text)
+        if end.path is None:
+            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
+        if end.kind is EndKind.PYTHON:
+            return installed_pins(installed_in(end.path), f"the environment of {end.path}")
         if end.commit is None:
-            return read_pins(path, self.interpreter.version)
-        pins = TrackedFile.at(path).pins_in(end.commit, self.interpreter.version)
+            return with_conda(read_pins(end.path, self.interpreter.version), self.index, end.text)
+        pins = TrackedFile.at(end.path).pins_in(end.commit, self.interpreter.version)
         is_hash = end.text.endswith(end.commit.short)
         which = f"is of {end.day}" if is_hash else f"is of commit {end.commit.short}, {end.day}"
-        return evolve(pins, notes=(f"{end.text} {which}", *pins.notes))
+        return with_conda(evolve(pins, notes=(f"{end.text} {which}", *pins.notes)), self.index, end.text)
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.
@@ -294,8 +303,8 @@ class Snapshots:
         if lock is None:
             raise UserMistake(f"{end.text} can't be installed again: {_in_one_line(resolution)}")
         notes = (*dict.fromkeys((*pins.notes, *changed)), *_built_words(end, lock))
-        # People also write lists of only what they import.
-        is_list = end.path is not None and end.path.suffix in (".txt", ".in")
+        # People also write lists of only what they import, and conda's packages need other ones than PyPI's.
+        is_list = end.path is not None and (end.path.suffix in _LISTS or end.path.name == PIXI)
         if missing or is_list:
             lock, added = self._with_missing(end, lock, missing, pins.requirements if is_list else ())
             notes += added

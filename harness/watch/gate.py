@@ -156,7 +156,7 @@ class Gate:
         for end in (question.good, question.bad):
             if end is None or end.kind is not EndKind.LOCK or end.path is None:
                 raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
-            listed_by |= set(snapshots.pins_of(end, end.path).requirements)
+            listed_by |= set(snapshots.pins_of(end).requirements)
         named = set(map(name_of, listed_by))
         required = question.combination.requirements
         others = tuple(text for text in required if name_of(text) not in named)
@@ -247,8 +247,7 @@ class Gate:
 
     def _missing(self, snapshots: Snapshots, snapshot: Snapshot) -> dict[str, str]:
         """Return the exact versions that the file of a snapshot names and the snapshot lacks, by package."""
-        end = snapshot.end
-        pins = snapshots.pins_of(end, end.path).requirements if end.path is not None else ()
+        pins = snapshots.pins_of(snapshot.end).requirements
         exact = dict(filter(None, map(exact_version, pins)))
         return {name: text for name, text in exact.items() if not _is(snapshot.lock.version_of(name), text)}
 

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,10 +21,10 @@ from harness.run.launch import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Bisect = Callable[..., dict[str, Any]]
 
+SESSION = Path(__file__).with_name("agent_session.txt")
 WHISPER = ("--repro", "whisper_lora_checkpointing")
 
 
@@ -176,26 +177,50 @@ def test_a_dependency_that_cannot_be_imported_is_a_skip(tmp_path: Path) -> None:
     assert "No module named 'transformers.modeling_layers'" in ended.stdout
 
 
-def test_quick_question_of_an_agent(tmp_path: Path) -> None:
-    """The session of the guide: asked by the client of the protocol's SDK, polled, and pinned."""
+def test_quick_question_of_an_agent(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """The session that the guide for agents shows: asked by the client of the protocol's SDK, polled, and pinned."""
     import anyio
     from mcp import Client, StdioServerParameters
 
     source = '# /// script\n# dependencies = ["numpy"]\n# ///\nimport numpy\nnumpy.ones(4, dtype=numpy.float_)\n'
     (tmp_path / "step.py").write_text(source, encoding="utf-8")
     words = ["-m", "harness", "mcp", "--folder", str(tmp_path), "--sandbox", "auto"]
+    environ = {name: value for name, value in os.environ.items() if name != "HARNESS_RESULTS"}
+    lines = []
 
     async def session() -> None:
-        async with Client(StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))) as client:
+        async with Client(StdioServerParameters(command=sys.executable, args=words, env=environ)) as client:
 
             async def called(tool: str, **given: Any) -> Any:
-                return (await client.call_tool(tool, given)).structured_content
+                result = await client.call_tool(tool, given)
+                return result.content[0].text if result.is_error else result.structured_content
 
-            asked = await called("bisect", subject="numpy", repro="step.py", good="1.26.4", wait_s=5)
-            while asked["state"] == "running":
-                asked = await called("status", id=asked["id"], wait_s=60)
-            assert asked["exit_code"] == 0, asked
-            assert asked["untrusted"]["answer"]["first_bad"] == "2.0.0"
-            assert "'numpy<2'" in (await called("pin"))["untrusted"]["text"]
+            async def shown(tool: str, **given: Any) -> None:
+                lines.append(f"-> {tool} {json.dumps(given)}")
+                record = await called(tool, **given)
+                if not isinstance(record, str) and record["state"] == "running":
+                    lines.append(f'<- {{"id": ..., "state": "running", "next": "{record["next"]}", ...}}')
+                    lines.append('-> status {"id": ...}')
+                while not isinstance(record, str) and record["state"] == "running":
+                    record = await called("status", id=record["id"], wait_s=60)
+                lines.append(f"<- {record if isinstance(record, str) else json.dumps(_of_every_day(record))}")
+
+            await shown("bisect", subject="numpy", repro="step.py", good="1.26.4", wait_s=0)
+            await shown("pin")
+            await shown("bisect", run="rm -rf ~")
 
     anyio.run(session)
+    text = "".join(f"{line}\n" for line in lines)
+    if pytestconfig.getoption("--update-golden"):
+        SESSION.write_text(text, encoding="utf-8")
+    assert text == SESSION.read_text(encoding="utf-8")
+
+
+def _of_every_day(record: dict[str, Any]) -> dict[str, Any]:
+    """The part of a record that is the same on each day and each machine."""
+    untrusted = record["untrusted"]
+    if "answer" in untrusted:
+        part: Any = {"answer": {name: untrusted["answer"][name] for name in ("sentence", "constraints")}}
+    else:
+        part = {"text": untrusted["text"]}
+    return {"state": record["state"], "exit_code": record["exit_code"], "untrusted": part}
