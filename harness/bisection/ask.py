@@ -320,7 +320,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     with which packages are found. "" if that can't be told at once, as for an environment's folder.
     """
     ends = [end for end in (question.good, question.bad) if end is not None]
-    may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
+    may_change = any(end.kind in (EndKind.PYTHON, EndKind.IMAGE, EndKind.COMMIT) for end in ends)
     if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
         return ""
     try:

@@ -111,7 +111,7 @@ def _line() -> str | None:
 @end_option(
     "--good",
     metavar="END",
-    help="Where it works: a release, a day, a lock file (also uv.lock@v1.4.0), a Python or a commit "
+    help="Where it works: a release, a day, a lock file (also uv.lock@v1.4.0), a Python, docker://IMAGE or a commit "
     "[default: the repro's, else steps back].",
 )
 @end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
