@@ -23,7 +23,8 @@ from pydantic import Field
 
 from harness._version import __version__
 from harness.cli.mcp_jobs import Job, Jobs, WorkFolder, checked_package, checked_python, checked_requirement
-from harness.errors import HarnessError, Interrupted, UserMistake
+from harness.errors import HarnessError, UserMistake
+from harness.redact import known_secrets, write_traceback
 from harness.settings import results_folder
 from harness.store import OWN_FOLDER
 from harness.terminal.stream import OPTION
@@ -208,6 +209,9 @@ def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
             return await function(**given)
         except HarnessError as error:
             raise ToolError(f"{error.message}{f' ({error.hint})' if error.hint else ''}") from error
+        except Exception as error:
+            where = write_traceback(error, known_secrets(os.environ))
+            raise ToolError(f"internal error: {type(error).__name__} (details are in {where})") from error
 
     tool = Tool.from_function(called, annotations=hints)
     arguments = tool.fn_metadata.arg_model
@@ -218,7 +222,7 @@ def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
 
 
 def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool) -> None:
-    """Serve on stdin and stdout until stdin ends; stops what it started. Raises `UserMistake`, `Interrupted`."""
+    """Serve on stdin and stdout until stdin ends; stops what it started. Raises `UserMistake`."""
     tools = Tools(root, options, may_run=may_run, may_write=may_write)
     running = ToolAnnotations(destructive_hint=False, open_world_hint=True)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -227,7 +231,7 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
         "regression-harness",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        log_level="ERROR",
+        log_level="CRITICAL",
         subscriptions=False,
         tools=[
             _tool(tools.bisect, running),
@@ -239,7 +243,8 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
             _tool(tools.cancel, running),
         ],
     )
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGINT, signal.SIGTERM):  # asyncio would wait for the next line on stdin
+        signal.signal(number, _stop)
     try:
         server.run("stdio")
     finally:
@@ -248,4 +253,4 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
 
 
 def _stop(*_: object) -> NoReturn:
-    raise Interrupted("stopped")
+    raise KeyboardInterrupt  # which the loop lets through, wherever it is

@@ -169,19 +169,29 @@ def test_a_server_that_was_allowed_to_runs_commands_and_writes_in_its_folder(har
     assert "brittle" in (harness.folder / "notes" / "report.md").read_text("utf-8")
 
 
-def test_questions_stop_with_their_server(harness, gate, tmp_path):
+def test_questions_stop_with_their_call_and_their_server(harness, gate, tmp_path):
     own = harness.with_environ(HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    reached = gate.with_name("gate-reached")
 
     async def session():
         async with client_of(own, "--sandbox", "off") as client:
-            await called(client, "bisect", subject="brittle", repro="brittle_step", **ENDS, wait_s=0)
-            await anyio.to_thread.run_sync(wait_for, gate.with_name("gate-reached").exists)
+            ask = partial(called, client, "bisect", subject="brittle", repro="brittle_step", **ENDS)
+            running = await ask(wait_s=0)
+            async with anyio.create_task_group() as calls:
+                calls.start_soon(partial(ask, wait_s=100))
+                await anyio.to_thread.run_sync(wait_for, reached.exists)
+                calls.cancel_scope.cancel()  # the client says so to the server
+            assert (await called(client, "status", id=running["id"], wait_s=60))["state"] == "stopped"
+            reached.unlink()
+            await ask(wait_s=0)
+            await anyio.to_thread.run_sync(wait_for, reached.exists)
 
     anyio.run(session)
     wait_for(lambda: not processes_below(tmp_path / "cache"))
 
 
-def test_a_terminated_server_ends_without_a_traceback(harness):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_gets_a_signal_ends_at_once(harness, number):
     words, environ = [sys.executable, "-m", "harness", "mcp"], {**outer_environ(), **harness.environ}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -192,7 +202,7 @@ def test_a_terminated_server_ends_without_a_traceback(harness):
             flush=True,
         )
         assert "regression-harness" in server.stdout.readline()
-        server.send_signal(signal.SIGTERM)
+        server.send_signal(number)
         _, stderr = server.communicate(timeout=30)
     assert server.returncode == 130
     assert stderr.startswith("stopped")
