@@ -149,14 +149,16 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     chosen = partial(for_device, settings.torch_backend, workspace, reporter, has_gpu=has_gpu)
     pip = evolve(read_pip_settings(), own=tuple((name, chosen(name, url)) for name, url in own))
     sandbox, rights = _sandbox(settings, reporter, workspace)
+    # The builds of an index of its own are chosen from that index; uv would look at PyTorch's own as well.
     backend = _torch_backend(settings)
+    backend = {TORCH_BACKEND: ""} if backend and "torch" in dict(own) else backend
     uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     _note_results(workspace, store.root)
-    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
+    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend is not None
     builder = Builder(
         uv,
         interpreter,

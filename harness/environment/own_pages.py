@@ -10,6 +10,7 @@ import hashlib
 import html
 import re
 import tempfile
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,3 +108,24 @@ def written(workspace: Workspace, key: str, name: str, links: Iterable[str]) -> 
     page = "\n".join(("<!DOCTYPE html><html><body>", *links, "</body></html>\n"))
     write_whole(folder / name / "index.html", page.encode())
     return folder.as_uri()
+
+
+def with_version(wheel: Path, version: str, target: Path) -> Path:
+    """Write a wheel again with another version into a folder; the version in its modules stays."""
+    project, old, *rest = wheel.name.split("-")
+    target.mkdir(exist_ok=True)
+    path = target / "-".join((project, version, *rest))
+    info, new = f"{project}-{old}.dist-info/", f"{project}-{version}.dist-info/"
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for entry in source.infolist():
+            data = source.read(entry)
+            if entry.filename == f"{info}METADATA":
+                data = re.sub(rb"(?m)^Version: .*$", b"Version: " + version.encode(), data, count=1)
+            if entry.filename == f"{info}RECORD":
+                lines = data.decode().replace(info, new).splitlines(keepends=True)
+                data = "".join(
+                    f"{new}METADATA,,\n" if line.startswith(f"{new}METADATA,") else line for line in lines
+                ).encode()
+            entry.filename = entry.filename.replace(info, new, 1)
+            packed.writestr(entry, data)
+    return path

@@ -29,6 +29,7 @@ torch.step()
 """
 GOOD, BAD = "return 1", "raise RuntimeError('the step is broken')"
 DAYS = ["20250801", "20250802", "20250804", "20250805", "20250806"]  # none was built on the third
+CUDA = ("--torch-backend", "cu128")
 SOURCE = "https://github.com/pytorch/pytorch"
 
 
@@ -84,6 +85,7 @@ def test_the_first_bad_nightly_is_found_between_two_days(nightly, more):
     ended = run(*command, "--good", "2025-08-01", "--bad", "2025-08-07", "--json")
     assert ended.code == 0, ended.stderr + ended.stdout
     answer = json.loads(ended.stdout)
+    assert {"2.1.0.dev20250801", "2.1.0.dev20250806"} <= {step["release"] for step in answer["steps"]}
     culprit = answer["failures"][0]["culprits"][0]
     assert (culprit["last_good"], culprit["first_bad"]) == ("2.1.0.dev20250804", "2.1.0.dev20250805")
     (commits,) = [piece["text"] for piece in culprit["evidence"] if piece["kind"] == "commits"]
@@ -94,6 +96,9 @@ def test_only_the_package_in_question_comes_from_its_index(nightly):
     run, url = nightly
     ended = run("probe", "step.py", "--with", "torch==2.1.0.dev20250801", "--index", f"torch={url}")
     assert ended.code == 0, ended.stderr + ended.stdout
+    assert "torch 2.1.0.dev20250801+cpu" in ended.stdout
+    cuda = run("probe", "step.py", "--with", "torch==2.1.0.dev20250801", "--index", f"torch={url}", *CUDA)
+    assert "torch 2.1.0.dev20250801+cu128" in cuda.stdout, cuda.stderr + cuda.stdout
     missing = run("probe", "step.py", "--index", url)
     assert (missing.code, "--index takes PROJECT=URL" in missing.stderr) == (2, True)
     early = run("bisect", "torch", "--repro", "step.py", "--index", url, "--good", "2025-07-01")
@@ -198,3 +203,30 @@ def test_nightly_names_the_known_indexes():
             settings.with_index_of(subject)
     with pytest.raises(UserMistake, match="--nightly does not apply with --scheduler"):
         evolve(nightly, scheduler="x").with_index_of("torch")
+
+
+def test_builds_that_differ_only_in_the_local_part_are_releases(harness, tmp_path):
+    """As the nightly wheels of scientific Python: one version, whose local part has the day and the commit."""
+    stable, builds = Wheelhouse(tmp_path / "stable"), Wheelhouse(tmp_path / "nightly")
+    stable.add("torch", "2.0", files={"torch/__init__.py": "def step(): pass\n"})
+    stable.add("vision", "1.0", files={"vision.py": ""}, requires=("torch>=2",))
+    stable.add("helper", "1.0", files={"helper.py": ""})
+    for number, day in enumerate(DAYS):
+        text = f"def step():\n    {BAD if day >= '20250805' else GOOD}\n"
+        version = f"2.1.0.dev0+git{day}.{number}ab12cd"
+        named = {"requires": ("helper",), "uploaded": None, "source_url": SOURCE}
+        builds.add("torch", version, files={"torch/__init__.py": text}, **named)
+    (harness.folder / "step.py").write_text(REPRO, encoding="utf-8")
+    with served(builds.root) as address:
+        run = harness.with_environ(**stable.environ)
+        command = ["bisect", "torch", "--repro", "step.py", "--index", f"{address}/simple", "--confirm", "1", "--json"]
+        for ends in (
+            ("--good", "2025-08-01", "--bad", "2025-08-06"),
+            ("--good", "2.1.0.dev0+git20250801.0ab12cd", "--bad", "2.1.0.dev0+git20250806.4ab12cd"),
+        ):
+            ended = run(*command, *ends, "--depth", "release")
+            assert ended.code == 0, ended.stderr + ended.stdout
+            culprit = json.loads(ended.stdout)["failures"][0]["culprits"][0]
+            assert (culprit["last_good"], culprit["first_bad"]) == ("2.1.0.dev20250804", "2.1.0.dev20250805")
+            (built,) = [piece["text"] for piece in culprit["evidence"] if piece["kind"] == "commits"]
+            assert built.endswith(f"{SOURCE}/compare/2ab12cd...3ab12cd")
