@@ -103,7 +103,7 @@ class Session:
 
         Raises `UserMistake` if this machine lacks it, and no run of another machine is in the results.
         """
-        device, why = choose_device(self.settings.device, repro.device, self.gpus)
+        device, why = choose_device(self.settings.device, repro.device, self.gpus, repro.ranks)
         if unavailable(device, self.gpus) and not any(run.device is device for run in self.store.observations()):
             check_available(device, self.gpus)
         return device, f"{why} (--device changes it)"
@@ -247,11 +247,11 @@ def _sandbox(settings: Settings, reporter: Reporter, workspace: Workspace) -> tu
 
 
 def _local_lanes(device: Device, repro: Repro | None) -> int:
-    """The number of lanes on this machine: two for a script on the CPU, unless its verdict may depend on speed.
+    """The number of lanes on this machine: two for a single process on the CPU, unless speed may change its verdict.
 
     Tests of a project may share ports and files, and are often slow enough to time out.
     """
-    if repro is None or repro.argv or device is Device.CUDA:
+    if repro is None or repro.argv or repro.launch or device is Device.CUDA:
         return 1
     signature = repro.signature
     if signature is not None and (signature.hang or signature.metric is not None):

@@ -14,12 +14,13 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+WORKFLOWS = [*OWN, *sorted((ROOT / "docs" / "guides").glob("*.yml"))]
 ACTIONS = [ROOT / "action.yml", *sorted((ROOT / ".github" / "actions").glob("*/action.yml"))]
 EACH = pytest.mark.parametrize("path", [*WORKFLOWS, *ACTIONS], ids=lambda path: str(path.relative_to(ROOT)))
 # What runs code of other people: fresh releases, or whoever wrote a pull request.
 RUNS_OTHERS = re.compile(
-    r"nox -s (nightly|matrix|tests|wheel)\b|\.ci/run|uses: \./\.regression-harness\n|harness watch "
+    r"nox -s (nightly|matrix|tests|wheel)\b|\.ci/run|uses: \./\.regression-harness\n|harness (watch|gate) "
 )
 SESSION = re.compile(r"\bnox -s (\w+)")
 SCRIPT = re.compile(r"run: (\.\S+)")
@@ -56,7 +57,7 @@ def sessions() -> set[str]:
     return set(re.findall(r"^[*-] (\w+)", listed.stdout, re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
 def test_all_sessions_and_scripts_exist(path, sessions):
     text = path.read_text(encoding="utf-8")
     named, scripts = SESSION.findall(text), SCRIPT.findall(text)
@@ -137,6 +138,7 @@ def test_the_two_kinds_of_jobs_are_told_apart():
         "newest-packages-tests",
         "nightly-gpu-night",
         "release-build",
+        "gate-gate",
     ]
 
 
@@ -174,3 +176,41 @@ def test_the_lock_of_workflows_has_all_that_the_harness_needs():
         versions = [version for name, version, _ in entries if name == requirement.name]
         assert versions, f"{requirement} is missing: nox -s lock"
         assert all(map(requirement.specifier.contains, versions)), f"{requirement}: nox -s lock"
+
+
+GH = """#!/bin/sh
+echo "$@" >> calls.txt
+case "$*" in *"/pulls "*) echo $NUMBER ;; *"/comments --jq"*) printf "$KNOWN" ;; *DELETE*) exit 1 ;; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("known", "conclusion", "calls"),
+    [
+        ("", "success", ["POST repos/a/b/issues/7/comments", "labels[]=gate: passes", "labels/gate:%20fails"]),
+        ("5\n8\n", "failure", ["PATCH repos/a/b/issues/comments/8", "labels[]=gate: fails", "labels/gate:%20passes"]),
+    ],
+)
+def test_a_pull_request_has_one_comment_of_the_gate_and_one_label(tmp_path, known, conclusion, calls):
+    text = (ROOT / "docs/guides/gate-comment.yml").read_text(encoding="utf-8")
+    (script,) = [step["run"] for step in yaml.safe_load(text)["jobs"]["comment"]["steps"] if "run" in step]
+    assert "${{" not in script
+    (tmp_path / "gh").write_text(GH, encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    found = tmp_path / "comment.md"
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GH_REPO": "a/b", "SHA": "1a", "BRANCH": "me:x"}
+    environ |= {"CONCLUSION": conclusion, "FOUND": str(found), "NUMBER": "7", "KNOWN": known}
+
+    def run(**more: str) -> int:
+        words = ["bash", "-e", "-o", "pipefail", "-c", script]
+        return subprocess.run(words, cwd=tmp_path, env={**environ, **more}, check=False).returncode
+
+    assert run() == 1  # no comment: an artifact of somebody else
+    found.write_text("x" * 70_000, encoding="utf-8")
+    assert run() == 0
+    called = (tmp_path / "calls.txt").read_text(encoding="utf-8").splitlines()
+    assert len(called) == 5
+    assert all(part in line for part, line in zip(calls, called[2:], strict=True))
+    assert (tmp_path / "body.md").stat().st_size == 65_000
+    assert run(NUMBER="") == 0
+    assert len((tmp_path / "calls.txt").read_text(encoding="utf-8").splitlines()) == 6

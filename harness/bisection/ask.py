@@ -162,7 +162,7 @@ def _searched(
     If forks turn out to be wrong, each run of the search is a fresh process; those that were are in the store.
     """
     may_fork = question.policy.fork and not (question.policy.flaky or question.policy.ask)
-    if may_fork and kind is not QuestionKind.COMMITS:
+    if may_fork and kind is not QuestionKind.COMMITS and not question.repro.launch:
         with contextlib.suppress(ForksDisagree), warmed(session) as warm:
             return _answered(warm, question, kind, is_night=is_night)
     return _answered(session, question, kind, is_night=is_night)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from attrs import define, evolve, field
 
@@ -18,7 +18,7 @@ from harness.bisection.observing import Observer, only_tests
 from harness.bisection.steps_back import StepsBack, WayBack
 from harness.errors import UserMistake
 from harness.events import run_label
-from harness.model import Observation, Outcome, Repro, Verdict
+from harness.model import Change, Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, RunLog
@@ -31,6 +31,7 @@ RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flak
 RATE_FAILURES = 4
 _LATEST = 50  # attempts of the good end at most, of which the first that was not made before runs today
 _NAMED = 3  # tests that a sentence names
+_CHANGES = 12  # packages that it names, which are nowhere else
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
 _TIMES_LONGER = 10
@@ -306,6 +307,7 @@ class BothEnds:
             *(older.notes if older is not None else ()),
             *(self.way_back.steps.notes if self.way_back is not None else ()),
             *self.bad.notes,
+            *self._not_bisected(),
             *cut_short("the good end", self.good_runs[:1]),
             *cut_short("the bad end", self.bad_runs[:1]),
         )
@@ -314,6 +316,16 @@ class BothEnds:
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
         order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
         return (*notes, order)
+
+    def _not_bisected(self) -> Iterator[str]:
+        """Say which packages differ between the ends that no index has."""
+        older = self._older
+        if older is None or not (older.apart and self.bad.apart):
+            return
+        names = sorted({*older.apart, *self.bad.apart})
+        changes = [Change(name, older.apart.get(name), self.bad.apart.get(name)) for name in names]
+        if differing := [str(change) for change in changes if change.before != change.after]:
+            yield f"not bisected, because only conda has them: {listed(differing, _CHANGES)}"
 
     def flaky(self, groups: Groups, repro: Repro, good: Snapshot) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""

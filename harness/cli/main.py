@@ -55,6 +55,7 @@ _GROUPS = {
         "repros": ("catalogue", "List and search the known regressions, or show one."),
         "new": ("new", "Write a repro from an issue."),
         "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
+        "mcp": ("mcp", "Serve coding agents: the questions of the harness as tools."),
         "skill": ("new", "Print how a coding agent uses the harness, as a SKILL.md."),
     },
     "Every night": {

@@ -75,7 +75,7 @@ class Sessions:
         """
         session = self.by_python[cell.python]
         repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)
-        device, _ = choose_device(cell.device, repro.device, session.gpus)
+        device, _ = choose_device(cell.device, repro.device, session.gpus, repro.ranks)
         combination = combination_of(session, repro, cell.requirements, cell.hold, self._date(cell))
         combination = evolve(combination, device=device)
         if repro.made is not None or repro.inputs or cell.made:

@@ -72,6 +72,7 @@ _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)
 
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
+_MOST_GPUS = 64
 
 
 @frozen
@@ -107,6 +108,14 @@ class Made:
 
 
 @frozen
+class GpuMemory:
+    """What a run needs of GPUs: `free` bytes on each of `gpus` GPUs of one model before it starts."""
+
+    free: int = 2**30  # a CUDA context with library workspaces takes several hundred MiB before the first tensor
+    gpus: int = 1
+
+
+@frozen
 class Case:
     """A named set of a repro's parameters with its own bounds and signature."""
 
@@ -121,13 +130,14 @@ class Repro:
     """A script to run (`source`), or a command (`argv`), with its metadata.
 
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout` is in seconds
-    of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
-    before a run starts (None: a modest amount). `reported` is the report that the repro comes from, `known`
-    what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts in the folder
-    `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `made` is its
-    first step and `inputs` a folder, relative to its own ("": none); `given` are the folders that its runs get for
-    them, and `step` is the step to run, "" without a first step. `typed` names the parameters that the user gave.
-    `is_limit_own` says that `timeout` is the user's or the repro's, not a shorter one of a search.
+    of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is what a run needs of GPUs (None: a
+    modest amount of one). `launch` is the launcher that starts a process for each GPU, "" for a single process.
+    `reported` is the report that the repro comes from, `known` what is true of its bug. `project` is a folder ("":
+    none): each run gets a fresh copy and starts in the folder `inside` of the copy. `search_path` are folders with
+    modules, relative to the copy unless absolute. `made` is its first step and `inputs` a folder, relative to its own
+    ("": none); `given` are the folders that its runs get for them, and `step` is the step to run, "" without a first
+    step. `typed` names the parameters that the user gave. `is_limit_own` says that `timeout` is the user's or the
+    repro's, not a shorter one of a search.
     """
 
     name: str
@@ -140,7 +150,8 @@ class Repro:
     device: str = "cpu"
     timeout: float = _DEFAULT_TIMEOUT_S
     memory: int | None = None
-    gpu_memory: int | None = None
+    gpu_memory: GpuMemory | None = None
+    launch: str = ""
     subjects: dict[str, Bounds] = field(factory=dict)
     signature: Signature | None = None
     cases: dict[str, Case] = field(factory=dict)
@@ -157,6 +168,11 @@ class Repro:
     step: str = ""
     typed: tuple[str, ...] = field(default=(), eq=False)
     is_limit_own: bool = field(default=True, eq=False)
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that run the script: one for each GPU if a launcher starts them, else one."""
+        return self.gpu_memory.gpus if self.launch and self.gpu_memory is not None else 1
 
     @property
     def without_copies(self) -> Repro:
@@ -259,8 +275,20 @@ def _of_metadata(metadata: dict[str, Any], source: str, name: str, path: str) ->
         path=path,
         summary=_summary(source),
         **read_table(needs, "", _REQUIRES),
-        **read_table(tool, "", TOOL),
+        **_with_gpus(read_table(tool, "", TOOL)),
     )
+
+
+def _with_gpus(given: dict[str, Any]) -> dict[str, Any]:
+    """Join what the metadata says of GPUs. Raises `ValueError`."""
+    count, free = given.pop("gpus", 1), given.pop("gpu_memory", None)
+    if "launch" in given:
+        if count < 2:
+            raise ValueError(f'launch = "{given["launch"]}" starts a process for each GPU: add gpus = 2 or more')
+        given.setdefault("device", "any")
+    if free is not None or count > 1:
+        given["gpu_memory"] = GpuMemory(free or GpuMemory().free, count)
+    return given
 
 
 def command_repro(command: str, *, content_digest: str = "", timeout: float = _DEFAULT_TIMEOUT_S) -> Repro:
@@ -353,6 +381,8 @@ TOOL: dict[str, Reader] = {
     ),
     "memory": _bytes,
     "gpu-memory": _bytes,
+    "gpus": that(lambda value: type(value) is int and 1 <= value <= _MOST_GPUS, f"a number from 1 to {_MOST_GPUS}"),
+    "launch": one_of("torchrun", "accelerate"),
     **_CASE,
     "cases": table_of(lambda table, where: Case(**read_table(table, where, _CASE))),
     "reported": text,

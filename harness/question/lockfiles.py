@@ -1,4 +1,4 @@
-"""Reads pins: pip freeze, requirements, pylock.toml, the locks of uv, Poetry, PDM and Pipenv, conda, an environment.
+"""Reads pins: pip freeze, requirements, pylock.toml, locks of uv, Poetry, PDM, Pipenv, conda and pixi, an environment.
 
 Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
 their project, and reported. Markers select the entries for this machine.
@@ -11,22 +11,26 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 
+from harness.environment.index import at_once
 from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
-from harness.model import normalized_name, parsed_version
+from harness.model import name_of, normalized_name, parsed_version
+from harness.model.requirements import exact_version
+from harness.model.text import listed
+from harness.question.conda import PIXI, SUFFIXES, CondaPackage, read_conda
 from harness.redact import hide_secrets
 from harness.repository.declared import read_toml
 from harness.repository.git import without_credentials
 
-_YAML = (".yml", ".yaml")
-_MOST_BRACKETS = 500
-_NESTED_LIST = re.compile(r"(?:[-?] ){50}")
+if TYPE_CHECKING:
+    from harness.environment import Index
+
 # Damaged files may have a number in place of a table, or lists nested thousands of levels deep.
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
@@ -36,19 +40,7 @@ _LONGEST_LINE = 50_000
 _NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
 _ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
 LOCAL_PROJECT = "is a local project"
-_CONDA_SPEC = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)\s*(?P<versions>[^\[]*)")
-_BUILD = re.compile(r"(?<=[\w.*])=[^=]*$")  # numpy=1.24.3=py311h64a7726_0
-_PREFIX = re.compile(r"(?:=\s*)?(?P<version>\d[\w.!+]*?)(?:\.?\*)?")  # =1.24, 1.24.*
-_NOT_CONDA = {  # conda's packages that are called otherwise on PyPI
-    "dask-core": "dask",
-    "matplotlib-base": "matplotlib",
-    "msgpack-python": "msgpack",
-    "opencv": "opencv-python",
-    "py-opencv": "opencv-python",
-    "pytables": "tables",
-    "python-graphviz": "graphviz",
-    "pytorch": "torch",
-}
+_SHOWN = 6  # packages that are named
 _INSTALLERS = frozenset({"pip", "wheel"})
 
 
@@ -56,12 +48,24 @@ _INSTALLERS = frozenset({"pip", "wheel"})
 class Pins:
     """The packages in a lock file, as requirements; `notes` are sentences about those that are not on an index.
 
-    `python` is the Python version that the file names, "" if none. The project's own entry is left out.
+    `python` is the Python version that the file names, "" if none. The project's own entry is left out. `conda` are the
+    packages of conda, of which an index may have some.
     """
 
     requirements: tuple[str, ...]
     notes: tuple[str, ...] = ()
     python: str = ""
+    conda: tuple[CondaPackage, ...] = ()
+
+    @property
+    def all_requirements(self) -> tuple[str, ...]:
+        """The requirements, and those of conda's packages."""
+        return (*self.requirements, *(package.requirement for package in self.conda if package.requirement))
+
+    @property
+    def apart(self) -> dict[str, str]:
+        """The packages of conda, with their versions."""
+        return {package.name: package.version for package in self.conda}
 
     @property
     def is_exact(self) -> bool:
@@ -101,13 +105,13 @@ def read_pins(path: Path, python: str) -> Pins:
             f"{path} does not have the format that its name says ({type(error).__name__})",
             hint="was it changed by hand?",
         ) from error
-    if not pins.requirements:
+    if not pins.requirements and not any(package.requirement for package in pins.conda):
         raise UserMistake(f"{path} lists no package that an index has", hint="is it the right file?")
     return pins
 
 
 def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
-    if path.suffix in _YAML:
+    if path.suffix in SUFFIXES or path.name == PIXI:
         return _conda(path, environment)
     if path.name == "Pipfile.lock":
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +130,7 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix == ".toml":
         raise UserMistake(
             f"{path} is not a lock file",
-            hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock or Pipfile.lock",
+            hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock, pixi.lock or Pipfile.lock",
         )
     return read_requirement_file(path, environment)
 
@@ -207,37 +211,43 @@ def _elsewhere(package: Mapping[str, Any]) -> str:
     )
 
 
-def _shallow(text: str) -> str:
-    """Return the text of an environment file. Raises `ValueError` if its nesting would make parsing take minutes."""
-    if text.count("[") + text.count("{") > _MOST_BRACKETS or _NESTED_LIST.search(text):
-        raise ValueError("it is nested too deeply")
-    return text
-
-
 def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
-    conda, lines = _parts_of_conda(path)
-    python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
-    rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
-    if not lines:
-        raise UserMistake(
-            f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
+    content = read_conda(path, environment)
+    pip = _pins_of(_listed(content.tables, environment))
+    lines = _read_lines(content.lines, environment) if content.lines else Pins(())
+    notes = (*content.notes, *pip.notes, *lines.notes)
+    return Pins((*pip.requirements, *lines.requirements), notes, content.python, content.packages)
+
+
+def with_conda(pins: Pins, index: Index, where: str) -> Pins:
+    """Return the pins of the file `where` with the releases of an index that have name and version of conda's packages.
+
+    The packages of conda that are left are those without one. Raises `UserMistake` if nothing else is, and `NoNetwork`.
+    """
+    named = set(map(name_of, pins.requirements))
+    wanted = [package for package in pins.conda if package.requirement and name_of(package.requirement) not in named]
+
+    def is_known(package: CondaPackage) -> bool:
+        exact = exact_version(package.requirement)
+        name = name_of(package.requirement)
+        return index.known_release(*exact) is not None if exact else bool(index.known_releases(name))
+
+    taken = [package for package, known in zip(wanted, at_once(is_known, wanted), strict=True) if known]
+    left = tuple(
+        package for package in pins.conda if package not in taken and normalized_name(package.name) not in named
+    )
+    notes = list(pins.notes)
+    if taken:
+        names = listed((package.name for package in taken), _SHOWN)
+        notes.append(f"{where}: taken from PyPI, where conda's package has the same name and version: {names}")
+    if left:
+        notes.append(
+            f"{where}: left out, because only conda has them: {listed((package.name for package in left), _SHOWN)}"
         )
-    pip = _read_lines(lines, environment)
-    notes = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
-    return Pins(pip.requirements, (*pip.notes, *notes), python)
-
-
-def _parts_of_conda(path: Path) -> tuple[list[str], list[str]]:
-    """Return the lines of a conda environment file for conda itself, and those for pip. Raises `UserMistake`."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(_shallow(path.read_text(encoding="utf-8")))
-        listed = content["dependencies"]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise UserMistake(f"{path} is not a conda environment file: it has no list of dependencies") from error
-    lines = [str(line) for part in listed if isinstance(part, dict) for line in part.get("pip", ())]
-    return [part for part in listed if isinstance(part, str)], lines
+    requirements = (*pins.requirements, *(package.requirement for package in taken))
+    if not requirements:
+        raise UserMistake(f"{where} lists no package that an index has", hint="is it the right file?")
+    return evolve(pins, requirements=requirements, notes=tuple(notes), conda=left)
 
 
 def _read_lines(lines: Iterable[str], environment: Mapping[str, str]) -> Pins:
@@ -252,20 +262,9 @@ def requirements_of_conda(path: Path, environment: Mapping[str, str]) -> tuple[s
 
     Python and pip are left out. Raises `UserMistake`.
     """
-    conda, lines = _parts_of_conda(path)
-    requirements: list[str] = []
-    for part in conda:
-        spec = _CONDA_SPEC.match((part.partition("::")[2] or part).strip())
-        if spec is None or (name := spec["name"].lower()) in ("python", "pip"):
-            continue
-        versions = _BUILD.sub("", spec["versions"].strip())
-        prefix = _PREFIX.fullmatch(versions)
-        name = _NOT_CONDA.get(name, name)
-        try:
-            requirements.append(str(Requirement(f"{name}=={prefix['version']}.*" if prefix else name + versions)))
-        except InvalidRequirement:  # such as 1.8|1.9
-            requirements.append(name)
-    named = [line for line in lines if not line.lstrip().startswith(("-", "."))]
+    content = read_conda(path, environment)
+    named = [line for line in content.lines if not line.lstrip().startswith(("-", "."))]
+    requirements = (package.requirement for package in content.packages if package.requirement)
     return (*requirements, *_read_lines(named, environment).requirements)
 
 

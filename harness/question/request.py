@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TODAY = "today"
 _search = partial(option_field, group=OptionGroup.SEARCH)
 _HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
-_INTERPRETER = re.compile(r"pythonw?[\d.]*t?(?:\.exe)?")  # such as python, python3, python3.13t and python.exe
+INTERPRETER = re.compile(r"pythonw?[\d.]*t?(?:\.exe)?")  # such as python, python3, python3.13t and python.exe
 _IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
 
 
@@ -225,7 +225,7 @@ def _release_of(subject: str, text: str, index: Index, now: datetime) -> str:
 
 def _at_path(text: str, path: Path, option: str) -> End:
     if path.is_file():
-        kind = EndKind.PYTHON if _INTERPRETER.fullmatch(path.name) else EndKind.LOCK
+        kind = EndKind.PYTHON if INTERPRETER.fullmatch(path.name) else EndKind.LOCK
         return End(kind, text, path=path)
     for inside in _IN_AN_ENVIRONMENT:
         if (path / inside).exists():

@@ -20,7 +20,7 @@ from harness.errors import BadRepository, UserMistake
 from harness.model import name_of
 from harness.model.culprit import Introduction
 from harness.model.requirements import exact_version
-from harness.question.lockfiles import Pins, environment_of, read_pins, requirements_of_conda
+from harness.question.lockfiles import Pins, environment_of, read_pins
 from harness.question.project_requirements import RequestedExtras, requirements_of
 from harness.repository.declared import FILES, text_of
 from harness.repository.git import Repository, git_output
@@ -36,7 +36,7 @@ _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[\s=]*(?P<path>
 _NAME = re.compile(r"""^.\s*"?name"?\s*[=:]\s*["'](?P<name>[\w.-]+)""")
 _DECLARES = "pyproject.toml"
 _MOST_FILES = 100  # that one file includes
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock")
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock", "pixi.lock", "conda-lock.yml")
 _DEFAULT_BRANCHES = ("origin/HEAD", "main", "master")
 _LISTS = ("*requirements*.txt", "requirements/*.txt", "*/requirements*.txt", "environment.yml", "environment.yaml")
 _MOST_SHOWN = 6  # changed lines of a package
@@ -72,7 +72,7 @@ class TrackedFile:
                 raise UserMistake(f"{self.path} did not exist in commit {commit.described}", hint=self._hint(commit))
             if place.name != _DECLARES:
                 try:
-                    return _read(place, python)
+                    return read_pins(place, python)
                 except UserMistake as error:
                     what = error.message.replace(f"{top}/", "")
                     raise UserMistake(f"in commit {commit.described}: {what}", hint=error.hint) from error
@@ -150,18 +150,14 @@ def branched_at(path: Path, branch: str = "") -> Commit:
 
     Raises `BadRepository` if that can't be told.
     """
-    repository = TrackedFile.at(path).repository
-    for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
-        with contextlib.suppress(BadRepository):
-            return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
-    raise BadRepository(f"{repository.folder} does not say where its branch began", hint=repository.what_is_missing())
-
-
-def _read(path: Path, python: str) -> Pins:
-    """Return what a file lists, of an environment file also what conda installs. Raises `UserMistake`."""
-    if path.suffix in (".yml", ".yaml"):
-        return Pins(requirements_of_conda(path, environment_of(python)))
-    return read_pins(path, python)
+    hint = "name the lock before the update with --base, such as uv.lock@main"
+    with contextlib.suppress(BadRepository):
+        repository = TrackedFile.at(path).repository
+        hint = repository.what_is_missing() or hint
+        for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
+            with contextlib.suppress(BadRepository):
+                return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+    raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
 
 
 @frozen
@@ -267,7 +263,7 @@ class LockHistory:
             pins = file.pins_in(self.repository.describe(sha), python)
         except UserMistake:
             return None
-        return dict(filter(None, map(exact_version, pins.requirements))).get(package)
+        return dict(filter(None, map(exact_version, pins.all_requirements))).get(package)
 
 
 def _locks_above(top: Path, inside: str) -> list[str]:
@@ -287,7 +283,7 @@ def _lists_with(root: Path, names: Collection[str], python: str) -> list[str]:
     listed: dict[str, int] = {}
     for name in filter(None, git_output(root, "ls-files", "-z", "--", *patterns).split("\0")):
         with contextlib.suppress(UserMistake):
-            requirements = _read(root / name, python).requirements
+            requirements = read_pins(root / name, python).all_requirements
             if any("==" in text for text in requirements):
                 listed[name] = len(set(names).intersection(map(name_of, requirements)))
     return sorted(filter(listed.get, listed), key=lambda name: (-listed[name], len(name)))

@@ -20,7 +20,8 @@ from harness.model.lock import ANY_SOURCE, NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
-from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
+from harness.question.conda import PIXI, SUFFIXES
+from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins, with_conda
 from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Question
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _UNPIN = "--unpin takes newer releases, "
 _SHOWN = 6  # packages that are named
+_LISTS = (".txt", ".in", *SUFFIXES)
 
 
 class NoSolution(UserMistake):
@@ -60,7 +62,8 @@ class Snapshot(PackageSet):
 
     `notes` are sentences about how it was made, `changed` those of them about packages that differ from what the end
     says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
-    project's requirements whose lower bounds were not kept to what is left of them.
+    project's requirements whose lower bounds were not kept to what is left of them. `apart` are packages of the end
+    that only conda has, with their versions.
     """
 
     end: End
@@ -69,6 +72,7 @@ class Snapshot(PackageSet):
     changed: tuple[str, ...] = ()
     inside: Path | None = None
     lifted: Mapping[str, str] = field(factory=dict)
+    apart: Mapping[str, str] = field(factory=dict)
 
     @property
     def until(self) -> datetime | None:
@@ -144,7 +148,9 @@ class Snapshots:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else self.pins_of(end, end.path)
-        snapshot = self._without_bounds(self._pinned(end, pins))
+        if pins.conda:
+            pins = with_conda(pins, self.index, end.text)
+        snapshot = evolve(self._without_bounds(self._pinned(end, pins)), apart=pins.apart)
         installed = set(map(name_of, pins.requirements))
         if is_python and installed.issuperset(map(name_of, self.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
@@ -294,8 +300,8 @@ class Snapshots:
         if lock is None:
             raise UserMistake(f"{end.text} can't be installed again: {_in_one_line(resolution)}")
         notes = (*dict.fromkeys((*pins.notes, *changed)), *_built_words(end, lock))
-        # People also write lists of only what they import.
-        is_list = end.path is not None and end.path.suffix in (".txt", ".in")
+        # People also write lists of only what they import, and conda's packages need other ones than PyPI's.
+        is_list = end.path is not None and (end.path.suffix in _LISTS or end.path.name == PIXI)
         if missing or is_list:
             lock, added = self._with_missing(end, lock, missing, pins.requirements if is_list else ())
             notes += added

@@ -31,6 +31,7 @@ else:
 _SAMPLE_S = 0.1
 _GIVE_UP_S = 10.0  # a process in uninterruptible sleep can't be killed
 _LAST_WORDS_S = 1.0
+_LAST_WORDS_OF_ALL_S = 5.0
 _PIECE = 1 << 20
 _PROBLEM_BYTES = 512  # below PIPE_BUF, so written and read at once
 _PIECES_AT_ONCE = 16  # then check the clock and the memory
@@ -232,17 +233,35 @@ class Guard:
                 self._peak = max(self._peak, usage.ru_maxrss * (1024 if _LINUX else 1))
 
     def _ask_for_tracebacks(self) -> None:
-        """Abort the main process first, so that Python's faulthandler prints the traceback of every thread."""
-        main = self._main
+        """Abort each process, so that Python's faulthandler prints the traceback of every thread, the main one last.
+
+        The main process is stopped meanwhile: a launcher would end all others when one of them has gone.
+        """
+        members = self._tree.members()
         if self._request["sandbox"]:  # below two processes of bubblewrap
-            main = next(iter(self._tree.members()[2:]), main)
-        with _ignored(ProcessLookupError):
-            os.kill(main, signal.SIGABRT)
+            del members[:2]
+        main = members[0] if self._request["sandbox"] and members else self._main
+        others = [pid for pid in members if pid != main]
+        ranks = {pid: _rank(pid) for pid in others}
+        until = time.monotonic() + _LAST_WORDS_OF_ALL_S
+        _kill(main, signal.SIGSTOP)
+        for pid in others:
+            if time.monotonic() < until:
+                self._log.add(b"\n[harness: process %d%s at the time limit]\n" % (pid, ranks[pid]))
+                self._abort(pid)
+        if not any(ranks.values()):  # a launcher only waits
+            self._abort(main)
+
+    def _abort(self, pid: int) -> None:
+        """Abort a process, and copy what it prints until it has ended."""
+        _kill(pid, signal.SIGABRT)
+        _kill(pid, signal.SIGCONT)
         until = time.monotonic() + _LAST_WORDS_S
-        while self._status is None and time.monotonic() < until:
+        while (self._status is None if pid == self._main else _is_alive(pid)) and time.monotonic() < until:
             select.select([self._wake, self._printed], [], [], 0.02)
             self._pump()
             self._reap()
+        self._pump()
 
     def _end_all(self) -> None:
         """Kill until no process is left, or only those that can't be killed."""
@@ -257,6 +276,27 @@ class Guard:
                     os.kill(pid, signal.SIGKILL)
             self._pump()
             select.select([self._wake], [], [], 0.005)
+
+
+def _kill(pid: int, number: int) -> None:
+    with _ignored(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process has not ended; a zombie has. Without /proc, whether there is one with this id."""
+    try:
+        return _LINUX and _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def _rank(pid: int) -> bytes:
+    """The words for the rank of a process that a launcher started, none for any other."""
+    with _ignored(OSError):
+        variables = _read(f"/proc/{pid}/environ").split(b"\0")
+        return b"".join(b", rank " + variable[5:] for variable in variables if variable.startswith(b"RANK="))
+    return b""
 
 
 class ProcessTree:

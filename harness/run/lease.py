@@ -1,4 +1,4 @@
-"""Makes a run wait for what it needs: a GPU of its own with enough free memory, and room in the machine's memory.
+"""Makes a run wait for what it needs: GPUs of its own with enough free memory, and room in the machine's memory.
 
 A lease of a GPU is a file lock named after it. It works between the lanes of this process and between all harness
 processes that share a cache folder, and the system releases it if the process dies.
@@ -11,17 +11,17 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.events import SILENT, Note, Reporter
-from harness.model.text import size_in_words
+from harness.model.repro import GpuMemory
+from harness.model.text import counted, size_in_words
 from harness.run.devices import Gpu, find_gpus
 from harness.run.locks import Busy, acquire
 from harness.run.process import pause
 
 _WAIT_S = 600.0
-# A CUDA context with library workspaces takes several hundred MiB before the first tensor.
-DEFAULT_NEED = 2**30
+DEFAULT_NEED = GpuMemory()
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
 _EXPECTED = 4 * 2**30  # bytes per run, until the peak of a run is known
 _LOOK_AT_MEMORY_S = 0.25
@@ -47,38 +47,44 @@ class GpuPool:
     look_s: float = _LOOK_S
 
     @contextlib.contextmanager
-    def lease(self, needed: int) -> Iterator[Gpu | None]:
-        """Lease a GPU with `needed` bytes of free memory until the context ends; None if the pool has no GPUs.
+    def lease(self, needed: GpuMemory) -> Iterator[Gpu | None]:
+        """Lease GPUs with free memory until the context ends: the first, with the others `beside` it.
 
-        Raises `NoGpu` if none was free in time, and `Cancelled`.
+        None if the pool has no GPUs. Raises `NoGpu` if not enough were free in time, and `Cancelled`.
         """
         with contextlib.ExitStack() as held:
             yield self._wait(needed, held) if self.gpus else None
 
-    def _wait(self, needed: int, held: contextlib.ExitStack) -> Gpu:
+    def _wait(self, needed: GpuMemory, held: contextlib.ExitStack) -> Gpu:
         left_s, is_noted = self.wait_s, False
+        what = "a GPU" if needed.gpus == 1 else f"{needed.gpus} GPUs"
         while True:
             pause()
             listed = self._listed()
-            if listed and all(0 < gpu.memory < needed for gpu in listed):
-                largest = max(listed, key=lambda gpu: gpu.memory)
-                raise NoGpu(f"{largest} has {size_in_words(largest.memory)}, {size_in_words(needed)} are needed")
+            if why := _never(needed, self.gpus):
+                raise NoGpu(why)
+            leased: list[Gpu] = []
             in_use = False
             for gpu in listed:
                 try:
-                    held.enter_context(acquire(self.locks / f"{gpu.lock_name}.lock", wait=False))
+                    lock = acquire(self.locks / f"{gpu.lock_name}.lock", wait=False)
                 except Busy:
                     in_use = True
                     continue
-                if gpu.free >= needed or not gpu.memory:  # a GPU that shares the machine's memory reports none
-                    return gpu
-                held.close()
-            shortage = f"{size_in_words(needed)} are needed, {_free(listed)}"
+                if gpu.free >= needed.free or not gpu.memory:  # a GPU that shares the machine's memory reports none
+                    held.enter_context(lock)
+                    leased.append(gpu)
+                else:
+                    lock.release()
+                if len(leased) == needed.gpus:
+                    return evolve(leased[0], beside=tuple(leased[1:]))
+            held.close()
+            shortage = f"{_needs(needed)}, {_free(listed, needed)}"
             if not in_use and left_s <= 0:
                 raise NoGpu(f"{shortage}, for {self.wait_s:g} s")
             if not is_noted:
                 is_noted = True
-                self.reporter.report(Note(f"waiting for a GPU: {'another probe runs' if in_use else shortage}"))
+                self.reporter.report(Note(f"waiting for {what}: {'another probe runs' if in_use else shortage}"))
             left_s -= 0.0 if in_use else self.look_s
             pause(self.look_s)
 
@@ -89,8 +95,25 @@ class GpuPool:
         return tuple(sorted(gpus, key=lambda gpu: (-gpu.free, gpu.index)))
 
 
-def _free(listed: tuple[Gpu, ...]) -> str:
-    return f"{listed[0]} has {size_in_words(listed[0].free)} of memory free" if listed else "no GPU is listed any more"
+def _never(needed: GpuMemory, gpus: tuple[Gpu, ...]) -> str:
+    """Say why these GPUs are not what a run needs, however long it waits; "" if they may be."""
+    if len(gpus) < needed.gpus:
+        return f"{needed.gpus} GPUs of one model are needed, this machine has {counted(len(gpus), 'such GPU')}"
+    largest = sorted(gpus, key=lambda gpu: -gpu.memory)[needed.gpus - 1]
+    if all(gpu.memory for gpu in gpus) and largest.memory < needed.free:
+        return f"{largest} has {size_in_words(largest.memory)}, {_needs(needed)}"
+    return ""
+
+
+def _needs(needed: GpuMemory) -> str:
+    return f"{size_in_words(needed.free)} are needed" + (f" on {needed.gpus} GPUs" if needed.gpus > 1 else "")
+
+
+def _free(listed: tuple[Gpu, ...], needed: GpuMemory) -> str:
+    if len(listed) < needed.gpus:
+        return "no GPU is listed any more" if not listed else f"only {counted(len(listed), 'GPU')} listed"
+    gpu = listed[needed.gpus - 1]
+    return f"{gpu} has {size_in_words(gpu.free)} of memory free"
 
 
 def _available() -> int:

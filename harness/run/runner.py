@@ -35,6 +35,7 @@ from harness.run.launch import (
 from harness.run.outside import outside_of
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
+from harness.run.ranks import first_to_fail, launcher
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of, with_numbers_of_tools
 from harness.run.sandbox import FileAccess, Sandbox
 
@@ -211,8 +212,10 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         program = program_of(job.repro.argv)
         raise MissingProgram(f"{program} can't be started: {error.strerror}", program) from error
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
-    tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
-    ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
+    tail = log.read().decode("utf-8", "replace")
+    ended, report = first_to_fail(ended, tail, scratch.report, job.repro)
+    shown = None if job.repro.argv else report
+    ran = result_of(ended, tail, shown, scratch.metrics, device=job.device, limits=limits)
     ran = with_numbers_of_tools(ran, scratch.work / job.repro.inside, job.repro.argv, since)
     if recorder is not None:
         ran = recorder.added_to(ran, job.device)
@@ -222,6 +225,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     sandboxed = job.place.sandbox.label if job.place.sandbox is not None else "none"
     used = outside_of(_outside(scratch, job), job.repro.argv, root, job.place.python.parent)
     machine = {**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed}
+    machine |= {"launch": job.repro.launch, "ranks": job.repro.ranks} if job.repro.launch else {}
     return evolve(ran, outside=used, machine={**machine, "forked": True} if job.zygote is not None else machine)
 
 
@@ -249,13 +253,14 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
     order = {
         "script": str(script),
         "report": str(scratch.report),
+        "launched": bool(job.repro.launch),
         "emulation": emulation if job.device is Device.EMULATED else None,
         "trace": job.traced,
         "imports": str(scratch.imports) if job.recorded.imports is not None else None,
         "outside": outside,
     }
     scratch.job.write_text(json.dumps(order), encoding="utf-8")
-    return [str(job.place.python), str(INSIDE / "child.py"), str(scratch.job)]
+    return [str(job.place.python), *launcher(job.repro, job.device, env), str(INSIDE / "child.py"), str(scratch.job)]
 
 
 def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:

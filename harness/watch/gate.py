@@ -84,11 +84,9 @@ class Part:
     @property
     def sentence(self) -> str:
         """What passes, in a sentence."""
-        what = listed(map(_held_in_words, self.held), _IN_A_SENTENCE)
-        shown = (
-            "a run with it passed" if self.run.outcome is Outcome.COMPLETED else "nothing newly fails in a run of it"
-        )
-        return f"The largest part of the update that passes has {counted(len(self.kept), 'change')}: {what} ({shown})."
+        which = f"{len(self.kept)} of its {counted(len(self.kept) + len(self.held), 'change')}"
+        shown = "a run with them passed" if self.run.outcome is Outcome.COMPLETED else "nothing newly fails with them"
+        return f"The largest part of the update that passes has {which}: {shown}."
 
 
 def _held_in_words(change: Change) -> str:
@@ -155,8 +153,11 @@ class GateResult:
             "held": [_held_in_words(change) for change in parts.held] if parts is not None else [],
             "diff": diff,
             "file": self.question.bad.text if self.question.bad is not None else "",
-            "sections": sections_of(answer) if answer is not None else (),
-            "command": redacted(self.command, private),
+            "sections": [
+                evolve(section, is_folded=section.is_folded or section.title == "The search")
+                for section in (sections_of(answer) if answer is not None else ())
+            ],
+            "command": redacted(self.command, private) if self.answer is not None else "",
         }
         return Page("gate", content)
 
@@ -176,15 +177,16 @@ class Gate:
         Raises `UserMistake` if a file can't be read.
         """
         snapshots = snapshots_of(session, question)
-        named: set[str] = set()
+        listed_by = set[str]()
         for end in (question.good, question.bad):
             if end is None or end.kind is not EndKind.LOCK or end.path is None:
                 raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
-            named |= set(map(name_of, snapshots.pins_of(end, end.path).requirements))
+            listed_by |= set(snapshots.pins_of(end, end.path).requirements)
+        named = set(map(name_of, listed_by))
         required = question.combination.requirements
         others = tuple(text for text in required if name_of(text) not in named)
         shared = evolve(question.combination, requirements=others)
-        own = tuple(text for text in required if text not in others)
+        own = tuple(text for text in required if text not in others and text not in listed_by)
         return cls(session, evolve(question, combination=shared), own)
 
     def run(self) -> GateResult:
@@ -278,7 +280,8 @@ class Gate:
         if missing:
             notes = [text.removesuffix(": left out") for text in head.notes if text.partition(" ")[0] in missing]
             return None, listed(notes or [f"{name} {version}" for name, version in missing.items()], _IN_A_SENTENCE)
-        why = self._contradiction(head)
+        # What a tool has locked it also installs, as with overrides of what packages require.
+        why = self._contradiction(head) if _kind(head.end) == ".txt" else ""
         if why and (base is None or not self._contradiction(base)):
             return None, why
         prober = self.session.prober
@@ -405,7 +408,7 @@ class _Parts:
         resolved = self._head.at(self.session.prober, held)
         before, older = _content(end), _content(other) if _kind(end) == _kind(other) else ""
         name = Path(end.path.name) if end.path is not None else Path()
-        after = with_versions(before, older, held, name.name)
+        after = with_versions(before, older, held, name.name) if "\r" not in before else None
         if after is None:
             return resolved, ""
         with tempfile.TemporaryDirectory() as folder:
@@ -445,7 +448,6 @@ class _Parts:
             for text in self.own
             if (name := name_of(text)) in versions
             if (version := versions[name]) is None or not admits(text, version)
-            if exact_version(text) is None
         )
         command = command_of(end.path.name, held) if end.path is not None else ""
         return Part(held, kept, run, diff, command, unmet)
@@ -457,7 +459,7 @@ def _content(end: End) -> str:
         return ""
     try:
         if end.commit is None:
-            return end.path.read_text(encoding="utf-8")
+            return end.path.read_bytes().decode()
         file = TrackedFile.at(end.path)
         return (file.repository.file(end.commit.sha, file.path) or b"").decode()
     except (OSError, ValueError, BadRepository):

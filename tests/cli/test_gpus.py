@@ -44,6 +44,7 @@ with open(os.environ["HARNESS_METRICS"], "w") as file:
     json.dump({"met": met}, file)
 brittle.step()
 """
+PEEK_AT_GPUS = "import os\nprint('sees', os.environ['CUDA_VISIBLE_DEVICES'])\n"
 
 
 @pytest.fixture
@@ -127,6 +128,19 @@ def test_a_gpu_without_the_memory_is_an_unstored_skip_with_a_reason(harness, wri
     enough = harness(*command, PATH=listing, CUDA_VISIBLE_DEVICES=None)
     assert enough.code == 1
     assert "cuda (NVIDIA T4)" in enough.stdout
+
+
+def test_a_run_sees_as_many_gpus_of_one_model_as_it_needs(harness, write_repro, smi):
+    write_repro("brittle", tool=f'device = "cuda"\ngpus = 2\n{SIGNED}', body=PEEK_AT_GPUS)
+    command = ["probe", "brittle_step", "--with", "brittle==1.5"]
+    rows = ("NVIDIA A100", 15000), ("NVIDIA T4", 14000), ("NVIDIA T4", 15000)
+    ended = harness(*command, PATH=smi(*rows), CUDA_VISIBLE_DEVICES=None)
+    assert (ended.code, "sees GPU-2,GPU-1" in ended.stdout) == (0, True), ended.stdout
+    assert records(harness)[0]["machine"]["gpus"] == 2
+    few = harness(*command, "--fresh", PATH=smi(*rows[:2]), CUDA_VISIBLE_DEVICES=None)
+    assert few.code == 3
+    words = "skipped device-failed: 2 GPUs of one model are needed, this machine has 1 such GPU"
+    assert words in few.stdout
 
 
 def test_two_lanes_take_turns_on_one_gpu(harness, write_repro, smi, tmp_path):

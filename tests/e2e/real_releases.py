@@ -8,18 +8,23 @@ of the known regressions are in `nox -s truth`.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from wheelhouse import Wheelhouse
+
+from harness.run.launch import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Bisect = Callable[..., dict[str, Any]]
 
+SESSION = Path(__file__).with_name("agent_session.txt")
 WHISPER = ("--repro", "whisper_lora_checkpointing")
 
 
@@ -54,6 +59,41 @@ def test_quick_unsloth_on_the_stand_in_for_cuda(bisect: Bisect) -> None:
     assert (answer["last_good"], answer["first_bad"]) == ("2025.6.5", "2025.6.6")
     first = answer["lock_changes"][0]
     assert (first["name"], first["before"], first["after"]) == ("transformers", "4.52.4", "4.53.0")
+
+
+HANG = """
+# /// script
+# dependencies = ["torch==2.13.0", "gather"]
+# [tool.harness]
+# gpus = 2
+# launch = "torchrun"
+# timeout = 30
+# [tool.harness.signature]
+# hang = true
+# ///
+import torch, torch.distributed as dist
+import gather
+dist.init_process_group()
+gather.total(torch.ones(1))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_quick_a_rank_that_does_not_join_a_collective_of_torch(bisect: Bisect, tmp_path: Path) -> None:
+    """A package skips a collective on one rank from 1.3 on; the stacks of both ranks are in the log."""
+    builds = Wheelhouse(tmp_path / "builds")
+    for minor in range(1, 5):
+        skip = "    if dist.get_rank() == 1:\n        return\n" if minor >= 3 else ""
+        code = f"import torch.distributed as dist\n\ndef total(tensor):\n{skip}    dist.all_reduce(tensor)\n"
+        builds.add("gather", f"1.{minor}", files={"gather.py": code}, requires=("torch",))
+    (tmp_path / "hang.py").write_text(HANG, encoding="utf-8")
+    words = ("--repro", str(tmp_path / "hang.py"), "--index", builds.url, "--device", "cpu", "--depth", "region")
+    answer = bisect("gather", *words, "--confirm", "1")
+    assert (answer["last_good"], answer["first_bad"]) == ("1.2", "1.3")
+    logs = [read_log(path) for path in (tmp_path / "results").rglob("*.log.gz")]
+    assert any("rank 0 at the time limit" in log and "rank 1 at the time limit" in log for log in logs)
+    assert any("in all_reduce" in log and "in barrier" in log for log in logs)
 
 
 def test_the_lines_behind_unsloth(bisect: Bisect) -> None:
@@ -135,3 +175,52 @@ def test_a_dependency_that_cannot_be_imported_is_a_skip(tmp_path: Path) -> None:
     assert ended.returncode == 3, ended.stderr
     assert ended.stdout.startswith("skipped failed differently")
     assert "No module named 'transformers.modeling_layers'" in ended.stdout
+
+
+def test_quick_question_of_an_agent(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """The session that the guide for agents shows: asked by the client of the protocol's SDK, polled, and pinned."""
+    import anyio
+    from mcp import Client, StdioServerParameters
+
+    source = '# /// script\n# dependencies = ["numpy"]\n# ///\nimport numpy\nnumpy.ones(4, dtype=numpy.float_)\n'
+    (tmp_path / "step.py").write_text(source, encoding="utf-8")
+    words = ["-m", "harness", "mcp", "--folder", str(tmp_path), "--sandbox", "auto"]
+    environ = {name: value for name, value in os.environ.items() if name != "HARNESS_RESULTS"}
+    lines = []
+
+    async def session() -> None:
+        async with Client(StdioServerParameters(command=sys.executable, args=words, env=environ)) as client:
+
+            async def called(tool: str, **given: Any) -> Any:
+                result = await client.call_tool(tool, given)
+                return result.content[0].text if result.is_error else result.structured_content
+
+            async def shown(tool: str, **given: Any) -> None:
+                lines.append(f"-> {tool} {json.dumps(given)}")
+                record = await called(tool, **given)
+                if not isinstance(record, str) and record["state"] == "running":
+                    lines.append(f'<- {{"id": ..., "state": "running", "next": "{record["next"]}", ...}}')
+                    lines.append('-> status {"id": ...}')
+                while not isinstance(record, str) and record["state"] == "running":
+                    record = await called("status", id=record["id"], wait_s=60)
+                lines.append(f"<- {record if isinstance(record, str) else json.dumps(_of_every_day(record))}")
+
+            await shown("bisect", subject="numpy", repro="step.py", good="1.26.4", wait_s=0)
+            await shown("pin")
+            await shown("bisect", run="rm -rf ~")
+
+    anyio.run(session)
+    text = "".join(f"{line}\n" for line in lines)
+    if pytestconfig.getoption("--update-golden"):
+        SESSION.write_text(text, encoding="utf-8")
+    assert text == SESSION.read_text(encoding="utf-8")
+
+
+def _of_every_day(record: dict[str, Any]) -> dict[str, Any]:
+    """The part of a record that is the same on each day and each machine."""
+    untrusted = record["untrusted"]
+    if "answer" in untrusted:
+        part: Any = {"answer": {name: untrusted["answer"][name] for name in ("sentence", "constraints")}}
+    else:
+        part = {"text": untrusted["text"]}
+    return {"state": record["state"], "exit_code": record["exit_code"], "untrusted": part}

@@ -139,7 +139,15 @@ def bundle(data: bytes) -> None:
 
 def lock_file(data: bytes) -> None:
     """A lock file, in each form that its name can say."""
-    for name in ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock", "environment.yml", "requirements.txt"):
+    for name in (
+        "pylock.toml",
+        "uv.lock",
+        "poetry.lock",
+        "pdm.lock",
+        "environment.yml",
+        "pixi.lock",
+        "requirements.txt",
+    ):
         with contextlib.suppress(UserMistake):
             read_pins(_file(f"locks/{name}", data), "3.11.7")
 

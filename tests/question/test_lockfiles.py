@@ -158,11 +158,115 @@ def test_a_pylock(tmp_path):
     assert [told.partition(" ")[0] for told in pins.notes] == ["tool", "zipped", "beside"]
 
 
-def test_the_pip_part_of_a_conda_environment(tmp_path):
-    text = "dependencies:\n  - python=3.10\n  - mkl=2024\n  - pip:\n      - six==1.16.0\n"
+def test_a_conda_environment_has_a_pip_part_and_packages_that_pypi_may_have(tmp_path):
+    text = "dependencies:\n  - python=3.10\n  - mkl=2024\n  - pytorch>=2\n  - pip:\n      - six==1.16.0\n"
     pins = read(tmp_path, "environment.yml", text)
     assert (pins.requirements, pins.python) == (("six==1.16.0",), "3.10")
-    assert "mkl" in pins.notes[0]
+    assert [package.requirement for package in pins.conda] == ["mkl==2024.*", "torch>=2"]
+
+
+EXPORT = """
+name: mine
+channels: [conda-forge]
+dependencies:
+  - python=3.11.7=hab00c5b_1_cpython
+  - conda-forge::numpy=1.26.4=py311h64a7726_0
+  - libblas=3.9.0=20_linux64_openblas
+  - openssl=3.2.0=hd590300_1
+  - tzdata=2023c=h71feb2d_0
+  - pip=24.0=pyhd8ed1ab_0
+  - pip:
+      - six==1.16.0
+"""
+CONDA_LOCK = """
+version: 1
+metadata: {platforms: [linux-64]}
+package:
+""" + "".join(
+    f"""
+- {{name: python, version: 3.11.7, manager: conda, platform: {platform}, dependencies: {{}}}}
+- {{name: numpy, version: 1.26.4, manager: conda, platform: {platform}, dependencies: {{python: '>=3.11'}}}}
+- {{name: libblas, version: 3.9.0, manager: conda, platform: {platform}, dependencies: {{libgcc: ''}}}}
+- {{name: openssl, version: 3.2.0, manager: conda, platform: {platform}, dependencies: {{}}}}
+- {{name: tzdata, version: 2023c, manager: conda, platform: {platform}, dependencies: {{}}}}
+- {{name: six, version: 1.16.0, manager: pip, platform: {platform}, dependencies: {{}}, url: 'https://host/six.whl'}}
+"""
+    for platform in ("linux-64", "linux-aarch64", "osx-64", "osx-arm64")
+)
+PIXI = """
+version: 6
+environments:
+  docs:
+    packages: {}
+  default:
+    packages:
+      linux-64: &rows
+      - conda: https://conda.example/linux-64/python-3.11.7-hab00c5b_1_cpython.conda
+      - conda: https://conda.example/linux-64/numpy-base-1.26.4-py311h64a7726_0.conda
+      - conda: https://conda.example/linux-64/libblas-3.9.0-20_linux64_openblas.conda
+      - conda: https://conda.example/linux-64/openssl-3.2.0-hd590300_1.tar.bz2
+      - conda: https://conda.example/noarch/tzdata-2023c-h71feb2d_0.conda
+      - pypi: https://files.example/six-1.16.0-py2.py3-none-any.whl
+      - pypi: ./
+      linux-aarch64: *rows
+      osx-64: *rows
+      osx-arm64: *rows
+packages:
+- conda: https://conda.example/linux-64/numpy-base-1.26.4-py311h64a7726_0.conda
+  depends: [python]
+  purls:
+  - pkg:pypi/numpy?source=hash-mapping
+- conda: https://conda.example/linux-64/libblas-3.9.0-20_linux64_openblas.conda
+  depends:
+  - libopenblas >=0.3.25,<1.0a0
+  purls: []
+- conda: https://conda.example/linux-64/openssl-3.2.0-hd590300_1.tar.bz2
+- conda: https://conda.example/noarch/tzdata-2023c-h71feb2d_0.conda
+  depends:
+  - python
+- pypi: https://files.example/six-1.16.0-py2.py3-none-any.whl
+  name: six
+  version: 1.16.0
+- pypi: ./
+  name: mine
+  version: 0.1.0
+  editable: true
+"""
+
+
+ROWS, PACKAGES = PIXI.split("packages:\n- ")
+BY_KIND = PACKAGES.replace("conda: https", "kind: conda\n  url: https").replace("pypi: ./", "kind: pypi\n  path: ./")
+BY_KIND = BY_KIND.replace("pypi: https", "kind: pypi\n  url: https")  # as up to version 5 of the format
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("environment.yml", EXPORT),
+        ("conda-lock.yml", CONDA_LOCK),
+        ("pixi.lock", PIXI),
+        ("pixi.lock", f"{ROWS}packages:\n- {BY_KIND}"),
+    ],
+    ids=["export", "conda-lock", "pixi", "older pixi"],
+)
+def test_the_locks_of_conda_say_what_pypi_may_have(tmp_path, name, text):
+    pins = read(tmp_path, name, text)
+    assert (pins.requirements, pins.python) == (("six==1.16.0",), "3.11.7")
+    conda = {package.name.removesuffix("-base"): package.requirement for package in pins.conda}
+    assert conda.pop("numpy") == "numpy==1.26.4"
+    # Of an export nobody knows what is Python; the index decides.
+    assert conda.pop("libblas") in ("", "libblas==3.9.0")
+    assert conda.pop("openssl") in ("", "openssl==3.2.0")
+    assert conda.pop("tzdata") in ("", "tzdata==2023c")
+    assert not conda
+
+
+def test_a_lock_without_this_platform_is_refused(tmp_path):
+    for name, text in (("pixi.lock", PIXI), ("conda-lock.yml", CONDA_LOCK)):
+        for platform in ("linux-64", "linux-aarch64", "osx-64", "osx-arm64"):
+            text = text.replace(platform, "win-64")
+        with pytest.raises(UserMistake, match=r"has no packages for .*: it has those of win-64"):
+            read(tmp_path, name, text)
 
 
 PIPFILE = {
@@ -193,7 +297,12 @@ def test_a_pipfile_lock(tmp_path):
         ("pyproject.toml", "[project]\nname = 'x'\n"),
         ("pylock.toml", "lock-version = '1.0'\n"),
         ("environment.yml", "- a list"),
-        ("environment.yaml", "dependencies:\n  - numpy=1.26\n"),
+        ("environment.yaml", "dependencies:\n  - python=3.11\n"),
+        ("environment.yaml", "dependencies: " + "[" * 600),
+        ("conda-lock.yml", "package:\n- name: x\n"),
+        ("pixi.lock", "version: 6\nenvironments: {}\npackages: []\n"),
+        ("pixi.lock", "environments: {default: 5}"),
+        ("pixi.lock", "["),
         ("freeze.txt", "!!!\n"),
         ("empty.txt", "# nothing\n"),
     ],

@@ -56,6 +56,21 @@ def test_a_missing_working_directory_is_an_oserror(tmp_path):
         run_guarded(["true"], env={}, cwd=tmp_path / "none", limits=Limits(9), output=tmp_path / "output")
 
 
+def test_each_rank_prints_its_stack_at_the_time_limit(tmp_path):
+    source = "import os, subprocess, sys, time\ndef wait_for_{0}():\n    time.sleep(60)\n"
+    waiting = [source.format(rank) + f"wait_for_{rank}()" for rank in range(2)]
+    (tmp_path / "ranks.py").write_text(
+        f"import os, subprocess, sys\nranks = [subprocess.Popen([sys.executable, '-c', code], "
+        f"env={{**os.environ, 'RANK': str(rank)}}) for rank, code in enumerate({waiting!r})]\n"
+        "while all(rank.poll() is None for rank in ranks):\n    pass\nfor rank in ranks:\n    rank.kill()\n"
+    )
+    ended = guarded(tmp_path, [sys.executable, "ranks.py"], wall_s=1.5, env={"PYTHONFAULTHANDLER": "1"})
+    assert ended.reason is EndReason.TIMEOUT
+    parts = (tmp_path / "output").read_text().split("[harness: process ")[1:]
+    assert sorted(part.partition("rank ")[2][0] for part in parts) == ["0", "1"]
+    assert all(f"in wait_for_{part.partition('rank ')[2][0]}" in part for part in parts)
+
+
 def test_descendants_are_killed_when_the_command_ends(tmp_path):
     pids = tmp_path / "pids"
     ended = guarded(tmp_path, python(probes.DETACHED_GRANDCHILD), env={"PIDS": str(pids)})

@@ -31,7 +31,8 @@ class Gpu:
     """One GPU; memory in bytes, 0 if unknown; `kind` is the name of its `DeviceKind`.
 
     `capability` is what kernels are compiled for ("8.6", "gfx942"), empty if the driver is too old to report it;
-    `slowed` are the vendor's reasons why its clock was slowed down when it was listed.
+    `slowed` are the vendor's reasons why its clock was slowed down when it was listed; `beside` are the other GPUs,
+    of the same model, that a run leased with it.
     """
 
     index: int
@@ -43,6 +44,12 @@ class Gpu:
     capability: str = ""
     kind: str = "cuda"
     slowed: tuple[str, ...] = ()
+    beside: tuple[Gpu, ...] = ()
+
+    @property
+    def leased(self) -> tuple[Gpu, ...]:
+        """This GPU and those that a run leased with it."""
+        return (self, *self.beside)
 
     @property
     def address(self) -> str:
@@ -60,10 +67,11 @@ class Gpu:
         known = {
             "gpu": self.index,
             "name": self.name,
+            "gpus": len(self.leased) if self.beside else 0,
             "driver": self.driver,
             "capability": self.capability,
             "device_memory": self.memory,
-            "device_memory_in_use": self.memory - self.free if self.free else 0,
+            "device_memory_in_use": max(gpu.memory - gpu.free if gpu.free else 0 for gpu in self.leased),
             "slowed": ", ".join(self.slowed),
         }
         return {key: value for key, value in known.items() if value not in ("", 0) or key == "gpu"}
@@ -87,7 +95,7 @@ class DeviceKind:
 
     `device` is the name that a repro requests; PyTorch calls AMD GPUs "cuda" too. `worth` says what a result on it
     means, after "Runs on ...". `tools` are the programs that list its GPUs; `find` calls them and honours the given
-    environment variables. `show` returns the variables that make a single GPU visible, `hide` has those that hide all
+    environment variables. `show` returns the variables that show a run only its GPUs, `hide` has those that hide all
     GPUs, and `passed` names further variables of the user's environment that are passed to a run.
     """
 
@@ -162,15 +170,24 @@ def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str]
     return None
 
 
-def choose_device(choice: str, repro_device: str, gpus: tuple[Gpu, ...]) -> tuple[Device, str]:
+def choose_device(choice: str, repro_device: str, gpus: tuple[Gpu, ...], ranks: int = 1) -> tuple[Device, str]:
     """Return the device to run on, and a sentence that names it and says what a result on it means.
 
     `choice` is "auto", "cpu", "cuda" or "emulated"; `repro_device` is what the repro needs: "cpu", "cuda" or "any".
-    `unavailable` checks whether the device exists.
+    `ranks` is the number of processes that a launcher starts. `unavailable` checks whether the device exists. Raises
+    `UserMistake` for several processes with the stand-in for CUDA.
     """
     device = Device(choice) if choice != "auto" else _automatic(repro_device, gpus)
     if device is Device.CUDA:
-        return device, _on_gpus(gpus)
+        return device, _on_gpus(gpus) + (f"; {ranks} processes, each with a GPU" if ranks > 1 else "")
+    if ranks > 1 and device is Device.EMULATED and choice == "auto":
+        device = Device.CPU
+    if ranks > 1 and device is Device.EMULATED:
+        why = f"the stand-in for CUDA is a single GPU, and the repro launches {ranks} processes"
+        raise UserMistake(why, hint=f"--device cpu runs {ranks} processes on the CPU with gloo")
+    if ranks > 1:
+        worth = "where bugs in GPU kernels, drivers and NCCL can't show"
+        return device, f"Runs as {ranks} processes on the CPU with gloo, {worth}"
     if device is Device.CPU and repro_device == "cuda":
         return device, "Runs on the CPU although the repro asks for CUDA, so it may fail for that reason alone"
     worth = next(kind.worth for kind in kinds() if kind.device is device)

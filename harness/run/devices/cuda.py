@@ -41,8 +41,8 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """Return the variables that make one GPU visible. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
-    return {"CUDA_VISIBLE_DEVICES": gpu.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    """Return the variables that show a run its GPUs. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(one.address for one in gpu.leased), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def parse_gpus(listing: str) -> tuple[Gpu, ...]:

@@ -28,8 +28,8 @@ def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """Return the variable that makes one GPU visible; HIP numbers GPUs as amd-smi does."""
-    return {"HIP_VISIBLE_DEVICES": str(gpu.index)}
+    """Return the variable that makes the GPUs of a run visible; HIP numbers GPUs as amd-smi does."""
+    return {"HIP_VISIBLE_DEVICES": ",".join(str(one.index) for one in gpu.leased)}
 
 
 def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:

@@ -278,11 +278,20 @@ def _report(
     _write_whole(job["report"], report)
 
 
+def _as_rank(job: dict[str, Any], rank: str) -> None:
+    """Let each process of a launched script report for itself, and the first one record the imports."""
+    job["report"] += f".{rank}"
+    if rank != "0":
+        job["imports"] = None
+
+
 def main(job_path: str) -> int:
     """Run the job and return the exit code of the script."""
     with open(job_path, encoding="utf-8") as file:
         job = json.load(file)
     pid = os.getpid()
+    if job.get("launched"):
+        _as_rank(job, os.environ.get("RANK", "0"))
     start_path = sys.path[1:]
     trace = graph = None
     traced, imports = job.get("trace"), job.get("imports")
