@@ -205,7 +205,9 @@ class Job:
         errors = plain(self.errors.read().decode(errors="replace"))[-_LONGEST:]
         text = "".join(self.printed)
         with contextlib.suppress(ValueError):
-            return {"answer": json.loads(text), "messages": errors}
+            content = json.loads(text)
+            is_error = isinstance(content, dict) and content.keys() == {"error", "hint", "exit_code", "retry"}
+            return content if is_error else {"answer": content, "messages": errors}
         return {"text": plain(text)[-_LONGEST:], "messages": errors}
 
 
