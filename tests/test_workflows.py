@@ -20,7 +20,7 @@ ACTIONS = [ROOT / "action.yml", *sorted((ROOT / ".github" / "actions").glob("*/a
 EACH = pytest.mark.parametrize("path", [*WORKFLOWS, *ACTIONS], ids=lambda path: str(path.relative_to(ROOT)))
 # What runs code of other people: fresh releases, or whoever wrote a pull request.
 RUNS_OTHERS = re.compile(
-    r"nox -s (nightly|matrix|tests|wheel)\b|\.ci/run|uses: \./\.regression-harness\n|harness (watch|gate) "
+    r"nox -s (nightly|matrix|tests|wheel)\b|\.ci/run|uses: \./\.regression-harness\n|harness (watch|gate|bisect) "
 )
 SESSION = re.compile(r"\bnox -s (\w+)")
 SCRIPT = re.compile(r"run: (\.\S+)")
@@ -139,6 +139,7 @@ def test_the_two_kinds_of_jobs_are_told_apart():
         "nightly-gpu-night",
         "release-build",
         "gate-gate",
+        "pull-request-tests",
     ]
 
 

@@ -34,6 +34,7 @@ from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
+from harness.question.reference_ends import at_references
 from harness.question.repros import names_meant, required_python, typed_words
 from harness.question.request import EndKind, Ends, QuestionKind, Request, at_releases, kind_of, refuse_meaningless
 from harness.question.single import shared_combination
@@ -76,6 +77,7 @@ def ask(
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
+    request, settings = at_references(request, settings, reporter)
     settings = settings.with_index_of(request.subject)
     if request.repro is None:
         request = evolve(request, run=request.project.command(request.run))
@@ -320,7 +322,7 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     with which packages are found. "" if that can't be told at once, as for an environment's folder.
     """
     ends = [end for end in (question.good, question.bad) if end is not None]
-    may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
+    may_change = any(end.kind in (EndKind.PYTHON, EndKind.IMAGE, EndKind.COMMIT) for end in ends)
     if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
         return ""
     try:

@@ -111,7 +111,7 @@ def _line() -> str | None:
 @end_option(
     "--good",
     metavar="END",
-    help="Where it works: a release, a day, a lock file (also uv.lock@v1.4.0), a Python or a commit "
+    help="Where it works: a release, a day, a lock file (also uv.lock@v1.4.0), a Python, docker://IMAGE or a commit "
     "[default: the repro's, else steps back].",
 )
 @end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
@@ -158,8 +158,6 @@ def bisect(
     request = Request(**parts, policy=policy, project=project)
     if policy.ask and (lines is not None or not sys.stdin.isatty()):
         raise UserMistake("--ask needs a terminal at which you judge each run")
-    if as_json and lines is not None:
-        raise UserMistake("--json and --json-lines each print something else: give one of them")
     check_replaceable(constraints)
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -49,4 +50,6 @@ def mcp(folder: Path, allow_run: bool, allow_write: bool, network: bool, sandbox
     except OSError as error:
         raise UserMistake(f"can't work in {folder}: {error.strerror}") from error
     options = [f"--sandbox={sandbox}", *(["--network"] if network else [])]
+    if sys.stdin.isatty():
+        click.echo("waiting for a client on stdin; a coding agent starts this command (Ctrl-C stops it)", err=True)
     serve(Path.cwd().resolve(), options, may_run=allow_run, may_write=allow_write)

@@ -23,7 +23,8 @@ from pydantic import Field
 
 from harness._version import __version__
 from harness.cli.mcp_jobs import Job, Jobs, WorkFolder, checked_package, checked_python, checked_requirement
-from harness.errors import HarnessError, Interrupted, UserMistake
+from harness.errors import HarnessError, UserMistake
+from harness.redact import known_secrets, write_traceback
 from harness.settings import results_folder
 from harness.store import OWN_FOLDER
 from harness.terminal.stream import OPTION
@@ -51,7 +52,7 @@ FindFix = Annotated[bool, Field(description="Find what fixed it: the good end is
 Id = Annotated[str, Field(description="The id of a question")]
 Log = Annotated[str, Field(description="A traceback, with `pip freeze` before it if that is known")]
 AnswerId = Annotated[str, Field(pattern="^[0-9a-f]*$", description="The id of a stored answer; the newest without it")]
-Output = Annotated[str, Field(description="A file to write; only if the server was started with --allow-write")]
+Output = Annotated[str, Field(description="A new file to write; only if the server was started with --allow-write")]
 
 
 class Tools:
@@ -89,8 +90,8 @@ class Tools:
         if not (repro or tests or run):
             self._folder.named_repros()
         words = [
-            *self._asked("bisect", OPTION, python=python, with_packages=with_packages),
-            *self._what(repro, tests, run),
+            *self._command_words("bisect", OPTION, python=python, with_packages=with_packages),
+            *self._what(repro, tests, run, option="repro", in_project=True),
             *_option("metric", metric),
             *_option("depth", depth),
             *(_option("good", self._folder.end(good)) if good else ()),
@@ -110,8 +111,8 @@ class Tools:
         wait_s: Wait = 45,
     ) -> dict[str, Any]:
         """Run a repro once, with these packages, and say what happened: good, bad or skipped."""
-        words = self._asked("probe", "--json", python=python, with_packages=with_packages)
-        words += _option("run", self._command(run)) if run else ["--", self._folder.repro(repro)]
+        words = self._command_words("probe", "--json", python=python, with_packages=with_packages)
+        words += self._what(repro, run=run) or ["--", self._folder.repro(repro)]
         return await self._answer(context, self.jobs.start(words), wait_s)
 
     async def pin(
@@ -124,8 +125,8 @@ class Tools:
         wait_s: Wait = 45,
     ) -> dict[str, Any]:
         """Say with which packages it passes: those of the last answer, or after a search for a repro or tests."""
-        words = [*self._asked("pin"), *self._output(write_to)]
-        words += ["--", self._folder.repro(repro)] if repro else self._what("", tests, run)
+        words = [*self._command_words("pin"), *self._output(write_to)]
+        words += self._what(repro, tests, run, in_project=True)
         return await self._answer(context, self.jobs.start(words), wait_s)
 
     async def report(
@@ -149,20 +150,26 @@ class Tools:
         job.stop()
         return await self._answer(context, job, wait_s, is_own=False)
 
-    def _asked(self, command: str, *words: str, python: str = "", with_packages: Sequence[str] = ()) -> list[str]:
+    def _command_words(
+        self, command: str, *words: str, python: str = "", with_packages: Sequence[str] = ()
+    ) -> list[str]:
         needs = (word for text in with_packages for word in _option("with", checked_requirement(text)))
         chosen = _option("python", checked_python(python)) if python else []
         return [command, *words, *self._options, *chosen, *needs]
 
-    def _what(self, repro: str, tests: Sequence[str], run: str) -> list[str]:
+    def _what(
+        self, repro: str, tests: Sequence[str] = (), run: str = "", *, option: str = "", in_project: bool = False
+    ) -> list[str]:
+        """What to run: a repro, by an `option` or as the last argument, or a command, in the folder as its project."""
         if sum(map(bool, (repro, tests, run))) > 1:
-            raise UserMistake("give one of repro, tests and run")
+            raise UserMistake("give only one of repro, tests and run")
         if repro:
-            return _option("repro", self._folder.repro(repro))
+            checked = self._folder.repro(repro)
+            return _option(option, checked) if option else ["--", checked]
         if not (tests or run):
             return []
         command = self._command(run) if run else shlex.join(["pytest", *self._folder.tests(tests)])
-        return [*_option("run", command), "--project=."]
+        return [*_option("run", command), *(["--project=."] if in_project else [])]
 
     def _command(self, run: str) -> str:
         if not self._may_run:
@@ -176,7 +183,7 @@ class Tools:
         if not self._may_write:
             hint = "leave out write_to to get the text; its user can start it with harness mcp --allow-write"
             raise UserMistake("this server writes no files", hint=hint)
-        return _option("output", self._folder.place(path))
+        return _option("output", self._folder.new_file(path))
 
     async def _answer(self, context: Context, job: Job, wait_s: float, *, is_own: bool = True) -> dict[str, Any]:
         """Wait for the end of a job, and report each step; a call that its client cancels stops its own job."""
@@ -208,6 +215,9 @@ def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
             return await function(**given)
         except HarnessError as error:
             raise ToolError(f"{error.message}{f' ({error.hint})' if error.hint else ''}") from error
+        except Exception as error:
+            where = write_traceback(error, known_secrets(os.environ))
+            raise ToolError(f"internal error: {type(error).__name__} (details are in {where})") from error
 
     tool = Tool.from_function(called, annotations=hints)
     arguments = tool.fn_metadata.arg_model
@@ -218,7 +228,7 @@ def _tool(function: Callable[..., Any], hints: ToolAnnotations) -> Tool:
 
 
 def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool) -> None:
-    """Serve on stdin and stdout until stdin ends; stops what it started. Raises `UserMistake`, `Interrupted`."""
+    """Serve on stdin and stdout until stdin ends; stops what it started. Raises `UserMistake`."""
     tools = Tools(root, options, may_run=may_run, may_write=may_write)
     running = ToolAnnotations(destructive_hint=False, open_world_hint=True)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -227,7 +237,7 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
         "regression-harness",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        log_level="ERROR",
+        log_level="CRITICAL",
         subscriptions=False,
         tools=[
             _tool(tools.bisect, running),
@@ -239,7 +249,8 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
             _tool(tools.cancel, running),
         ],
     )
-    signal.signal(signal.SIGTERM, _stop)
+    for number in (signal.SIGINT, signal.SIGTERM):  # asyncio would wait for the next line on stdin
+        signal.signal(number, _stop)
     try:
         server.run("stdio")
     finally:
@@ -248,4 +259,4 @@ def serve(root: Path, options: Sequence[str], *, may_run: bool, may_write: bool)
 
 
 def _stop(*_: object) -> NoReturn:
-    raise Interrupted("stopped")
+    raise KeyboardInterrupt  # which the loop lets through, wherever it is

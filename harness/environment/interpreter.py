@@ -173,13 +173,18 @@ def installed_in(python: Path) -> Installed:
         )
         # pip renames what it could not remove to "~ame".
         if name and not getattr(getattr(distribution, "_path", None), "name", "").startswith("~"):
-            try:
-                origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-            except ValueError:
-                origin = {}
-            url = origin.get("url", "") if isinstance(origin, dict) else ""
-            packages.setdefault(normalized_name(name), (name, release, str(url)))
+            url = direct_url(distribution.read_text("direct_url.json") or "{}")
+            packages.setdefault(normalized_name(name), (name, release, url))
     return Installed(version, tuple(packages[name] for name in sorted(packages)))
+
+
+def direct_url(text: str) -> str:
+    """Return the address in a `direct_url.json` (PEP 610), "" if there is none."""
+    try:
+        origin = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return str(origin.get("url", "")) if isinstance(origin, dict) else ""
 
 
 def foreign_lock(interpreter: Interpreter) -> Lock:

@@ -18,7 +18,6 @@ from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, d
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.environment.index import at_once
-from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model import name_of, normalized_name, parsed_version
 from harness.model.requirements import exact_version
@@ -30,6 +29,7 @@ from harness.repository.git import without_credentials
 
 if TYPE_CHECKING:
     from harness.environment import Index
+    from harness.environment.interpreter import Installed
 
 # Damaged files may have a number in place of a table, or lists nested thousands of levels deep.
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -224,6 +224,8 @@ def with_conda(pins: Pins, index: Index, where: str) -> Pins:
 
     The packages of conda that are left are those without one. Raises `UserMistake` if nothing else is, and `NoNetwork`.
     """
+    if not pins.conda:
+        return pins
     named = set(map(name_of, pins.requirements))
     wanted = [package for package in pins.conda if package.requirement and name_of(package.requirement) not in named]
 
@@ -326,9 +328,8 @@ def _entries(lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_
         yield _Entry(requirement.name, requirement=str(requirement))
 
 
-def installed_pins(python: Path) -> Pins:
-    """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
-    installed = installed_in(python)
+def installed_pins(installed: Installed, where: str) -> Pins:
+    """Return the pins of the environment `where`. Raises `UserMistake` if nothing is installed there."""
     entries, notes = [], []
     for name, release, origin in installed.packages:
         project = normalized_name(name)
@@ -341,7 +342,7 @@ def installed_pins(python: Path) -> Pins:
         else:
             entries.append(_Entry(project, release, origin))
     if not entries:
-        raise UserMistake(f"nothing is installed in the environment of {python}")
+        raise UserMistake(f"nothing is installed in {where}")
     pins = _pins_of(entries)
     return Pins(pins.requirements, (*notes, *pins.notes), installed.version)
 

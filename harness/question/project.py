@@ -20,7 +20,7 @@ from harness.environment.manifest import Ledger, read_states
 from harness.environment.source_builds import SourceBuilds
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
-from harness.model import parsed_version
+from harness.model import normalized_name, parsed_version
 from harness.model.requirements import required_name
 from harness.model.text import counted, listed
 from harness.question.lockfiles import environment_of
@@ -203,13 +203,7 @@ class Projects:
         if not _is_installable(home / "tree"):
             return None, ""
         with claimed_folder(self.workspace.building, "build-") as folder:
-            source = folder / "source"
-            shutil.copytree(home / "tree", source, symlinks=True)
-            make_repository(source)
-            variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
-            uv = evolve(self.uv, extra_environment=variables)
-            builds = SourceBuilds(uv, self.interpreter, self.workspace, self.reporter)
-            wheel = builds.build_wheel(source, folder / "out", day)
+            wheel = self._build(home / "tree", folder, day, version)
             if isinstance(wheel, Path):
                 _unpack(wheel, folder / "site")
                 (folder / "site").rename(site)
@@ -217,6 +211,33 @@ class Projects:
         if "timed out" not in wheel:  # the machine may have been busy
             note.write_text(wheel, encoding="utf-8")
         return None, wheel
+
+    def _build(self, tree: Path, folder: Path, day: str, version: str) -> Path | str:
+        """Build the wheel of a project's files below an empty folder; returns the reason if that fails."""
+        source = folder / "source"
+        shutil.copytree(tree, source, symlinks=True)
+        make_repository(source)
+        variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
+        uv = evolve(self.uv, extra_environment=variables)
+        return SourceBuilds(uv, self.interpreter, self.workspace, self.reporter).build_wheel(
+            source, folder / "out", day
+        )
+
+    def wheel_of(self, repository: Repository, commit: Commit, name: str, target: Path) -> Path:
+        """Build the wheel of a project as it was in a commit, into a new folder.
+
+        Raises `UserMistake` and `BadRepository`.
+        """
+        files = archive_of(repository, commit, self.workspace.clones / "commits")
+        tree = files / project_folder(repository, commit.sha, name)
+        with claimed_folder(self.workspace.building, "build-") as folder:
+            wheel = self._build(tree, folder, commit.date, version_of_tag(repository.folder, commit.sha))
+            if isinstance(wheel, str):
+                raise UserMistake(f"{name} can't be built at commit {commit.short}: {wheel}")
+            if normalized_name(wheel.name.partition("-")[0]) != normalized_name(name):
+                raise UserMistake(f"the project in that repository is {wheel.name.partition('-')[0]}, not {name}")
+            target.mkdir()
+            return Path(shutil.move(wheel, target))
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
@@ -311,9 +332,9 @@ def last_commit(root: Path) -> str:
     return git_output(root, "log", "-1", "--format=%cI")
 
 
-def version_of_tag(root: Path) -> str:
+def version_of_tag(root: Path, commit: str = "HEAD") -> str:
     """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
-    tag = git_output(root, "describe", "--tags", "--abbrev=0")
+    tag = git_output(root, "describe", "--tags", "--abbrev=0", commit)
     match = _IN_A_TAG.search(tag)
     version = parsed_version(match[0]) if match else None
     return f"{version.public}+copy" if version else "0+copy"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from attrs import evolve, field, fields, frozen
 
 from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
+from harness.environment.images import PREFIXES
 from harness.errors import UserMistake
 from harness.model import Lock, Signature, normalized_name, parsed_version
 from harness.model.culprit import Commit, Level
@@ -48,6 +49,7 @@ class EndKind(enum.StrEnum):
     DAY = "day"
     LOCK = "lock"
     PYTHON = "python"
+    IMAGE = "image"
     COMMIT = "commit"
 
 
@@ -102,12 +104,14 @@ class End:
 
 
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
-    """Read an end: an existing path, a file at a revision, a day, or a release; `option` is the one it was given to.
+    """Read an end: an image, a path, a file at a revision, a day, or a release; `option` is the one it was given to.
 
     With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time means
     its end, as it does for `--as-of`. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
+    if text.startswith(PREFIXES):
+        return End(EndKind.IMAGE, text)
     if commits and _HASH.fullmatch(text):
         return End(EndKind.COMMIT, text)
     if os.path.exists(path):  # noqa: PTH110 - Path.exists raises if the text is too long for a path
@@ -129,7 +133,7 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
     raise UserMistake(
         what,
         hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, also one "
-        "in git (uv.lock@v1.4.0, uv.lock@2025-06-20), or a Python; with --git also a commit",
+        "in git (uv.lock@v1.4.0, uv.lock@2025-06-20), a Python, or an image (docker://NAME); with --git also a commit",
     )
 
 
@@ -383,8 +387,8 @@ class Request:
 
     `subject` is the package to look at ("python" for the Python itself), None to find the package. What runs is a
     `repro` (a name or a path; default: the one that names the subject) or the command `run`, in a copy of the
-    `project`. `good` and `bad` are the ends: a release, a day, a lock file, an environment, a commit or a Python.
-    `depth` is how deep to go: "release", "package", "file", "region" or "commit"; `policy` how to search.
+    `project`. `good` and `bad` are the ends: a release, a day, a lock file, an environment, an image, a commit or a
+    Python. `depth` is how deep to go: "release", "package", "file", "region" or "commit"; `policy` how to search.
     Raises `UserMistake` for a wrong value.
     """
 

@@ -1,4 +1,4 @@
-"""Snapshots: the packages of one end of a question, made from a day, a file, a Python or a release."""
+"""Snapshots: the packages of one end of a question, made from a day, a file, a Python, an image or a release."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.dates import ERA_MARGIN, era_of
+from harness.environment.images import installed_in_image
+from harness.environment.interpreter import installed_in
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
@@ -133,7 +135,7 @@ class Snapshots:
         return evolve(self.question.combination, requirements=tuple(requirements), as_of=as_of)
 
     def of(self, end: End) -> Snapshot:
-        """Make the snapshot of a day, a file, a lock or a Python. Raises `UserMistake`."""
+        """Make the snapshot of a day, a file, a lock, a Python or an image. Raises `UserMistake`."""
         if end.lock is not None:
             return Snapshot(
                 end=end,
@@ -144,15 +146,10 @@ class Snapshots:
             )
         if end.kind is EndKind.DAY:
             return self._of_day(end)
-        if end.path is None:
-            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
-        is_python = end.kind is EndKind.PYTHON
-        pins = installed_pins(end.path) if is_python else self.pins_of(end, end.path)
-        if pins.conda:
-            pins = with_conda(pins, self.index, end.text)
+        pins = self.pins_of(end)
         snapshot = evolve(self._without_bounds(self._pinned(end, pins)), apart=pins.apart)
         installed = set(map(name_of, pins.requirements))
-        if is_python and installed.issuperset(map(name_of, self.requirements)):
+        if end.kind is EndKind.PYTHON and installed.issuperset(map(name_of, self.requirements)):
             snapshot = evolve(snapshot, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
@@ -160,14 +157,20 @@ class Snapshots:
             snapshot = evolve(snapshot, notes=(*snapshot.notes, note))
         return snapshot
 
-    def pins_of(self, end: End, path: Path) -> Pins:
-        """Return what the file of an end lists, as it is now or in its commit. Raises `UserMistake`."""
+    def pins_of(self, end: End) -> Pins:
+        """Return what an environment or image has, or what a file lists, now or in its commit. Raises `UserMistake`."""
+        if end.kind is EndKind.IMAGE:
+            return installed_pins(installed_in_image(end.text), end.text)
+        if end.path is None:
+            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
+        if end.kind is EndKind.PYTHON:
+            return installed_pins(installed_in(end.path), f"the environment of {end.path}")
         if end.commit is None:
-            return read_pins(path, self.interpreter.version)
-        pins = TrackedFile.at(path).pins_in(end.commit, self.interpreter.version)
+            return with_conda(read_pins(end.path, self.interpreter.version), self.index, end.text)
+        pins = TrackedFile.at(end.path).pins_in(end.commit, self.interpreter.version)
         is_hash = end.text.endswith(end.commit.short)
         which = f"is of {end.day}" if is_hash else f"is of commit {end.commit.short}, {end.day}"
-        return evolve(pins, notes=(f"{end.text} {which}", *pins.notes))
+        return with_conda(evolve(pins, notes=(f"{end.text} {which}", *pins.notes)), self.index, end.text)
 
     def both(self, ends: Ends) -> tuple[Snapshot | None, Snapshot]:
         """Make the snapshots of the good and the bad end; the good one is None if it was not given.

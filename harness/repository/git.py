@@ -297,9 +297,10 @@ def without_credentials(url: str) -> str:
     return _CREDENTIALS.sub(lambda match: f"://{match['user']}@" if match["user"] else "://", url)
 
 
-def clone_of(url: str, cache: Path) -> Repository:
+def clone_of(url: str, cache: Path, ref: str = "") -> Repository:
     """Return a bare clone of a repository in `cache`, updated on each call if the network allows.
 
+    It has the branches and tags, and `ref` if that is another ref, such as refs/pull/1/head of a pull request.
     Credentials in the URL are used to fetch and are not stored. Raises `NoNetwork` if the URL can't be cloned and was
     not cloned before, `BadRepository` if git is not installed.
     """
@@ -310,7 +311,7 @@ def clone_of(url: str, cache: Path) -> Repository:
         if folder.is_dir():
             # Without network, the clone still has the commits fetched before.
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
-            return Repository.open(folder)
+            return _with_ref(folder, url, ref)
         with claimed_folder(cache, UNFINISHED) as partial:
             words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", address, ".")
             if words:
@@ -318,6 +319,13 @@ def clone_of(url: str, cache: Path) -> Repository:
                     f"can't clone {address}: {words}", hint="check the URL, or pass your own clone to --git"
                 )
             partial.rename(folder)
+        return _with_ref(folder, url, ref)
+
+
+def _with_ref(folder: Path, url: str, ref: str) -> Repository:
+    """The clone with a ref that is neither a branch nor a tag, as it is now."""
+    if ref.startswith("refs/"):
+        _fetch(folder, url, "fetch", "--quiet", "--force", "origin", f"+{ref}:{ref}")
     return Repository.open(folder)
 
 

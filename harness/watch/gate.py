@@ -9,44 +9,37 @@ from __future__ import annotations
 
 import enum
 import re
-import tempfile
-from pathlib import Path
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import answer_question
-from harness.bisection.both_ends import BothEnds
-from harness.bisection.failures import Groups
-from harness.bisection.flow import passes_whole, snapshots_of
+from harness.bisection.both_ends import BothEnds, MachineFailedError
+from harness.bisection.flow import snapshots_of
 from harness.bisection.observing import Observer
-from harness.bisection.packages import PackageSearch
 from harness.bisection.sections import sections_of
 from harness.bisection.showing import json_of
-from harness.errors import BadRepository, UserMistake
+from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
-from harness.model import Change, Lock, Observation, Outcome, name_of, parsed_version
+from harness.model import Change, Observation, Outcome, name_of, parsed_version
 from harness.model.requirements import exact_version
 from harness.model.text import counted, listed, one_line, picked
-from harness.question.lock_edits import command_of, diff_of, with_versions
-from harness.question.lower_bounds import admits
 from harness.question.request import End, EndKind, QuestionKind
-from harness.question.revisions import TrackedFile
 from harness.redact import Private, redacted
 from harness.report.page import Page
+from harness.watch.gate_parts import Part, Parts, failures_of, held_in_words, kind_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from harness.probing import Probe
     from harness.question.question import Question
     from harness.question.snapshots import Snapshot, Snapshots
     from harness.session import Session
 
 
 SCHEMA = 1  # of its JSON
-_ROUNDS = 5
 _IN_A_SENTENCE = 4
 
 
@@ -66,33 +59,10 @@ class GateStatus(enum.StrEnum):
         return {GateStatus.PASSES: 0, GateStatus.BROKEN: 1, GateStatus.NOT_INSTALLABLE: 1}.get(self, 3)
 
 
-@frozen
-class Part:
-    """A part of an update that a `run` has verified: without the changes in `held`, with those in `kept`.
-
-    `diff` goes from the head's file to one with these packages, "" if it can't be edited; `command` is that of the
-    lock's own tool. `unmet` are requirements of the project that `held` contradicts.
-    """
-
-    held: tuple[Change, ...]
-    kept: tuple[Change, ...]
-    run: Observation
-    diff: str = ""
-    command: str = ""
-    unmet: tuple[str, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """What passes, in a sentence."""
-        which = f"{len(self.kept)} of its {counted(len(self.kept) + len(self.held), 'change')}"
-        shown = "a run with them passed" if self.run.outcome is Outcome.COMPLETED else "nothing newly fails with them"
-        return f"The largest part of the update that passes has {which}: {shown}."
-
-
-def _held_in_words(change: Change) -> str:
-    if change.before is None:
-        return f"{change.name} is left out"
-    return f"{change.name} stays at {change.before}" if change.after is not None else f"{change.name} is not removed"
+def _again(end: End) -> str:
+    """Return the text of an end for a shell, with the commit that its revision was."""
+    file = end.text.partition("@")[0]
+    return end.option if end.commit is None else shlex.quote(f"{file}@{end.commit.short}")
 
 
 @frozen
@@ -109,9 +79,10 @@ class GateResult:
 
     @property
     def command(self) -> str:
-        """The command that compares both locks again."""
-        ends = (("--good", self.question.good), ("--bad", self.question.bad))
-        return " ".join([self.question.command, *(f"{name} {end.option}" for name, end in ends if end is not None)])
+        """The command that judges the same update again."""
+        ends = (("--base", self.question.good), ("--head", self.question.bad))
+        words = [f"{name} {_again(end)}" for name, end in ends if end is not None]
+        return " ".join(["harness gate", self.question.command.removeprefix("harness bisect "), *words])
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `harness gate --json` prints it (schema 1)."""
@@ -150,21 +121,25 @@ class GateResult:
         answer = redacted(self.answer, private)
         content = {
             "result": redacted(evolve(self, answer=None), private),
-            "held": [_held_in_words(change) for change in parts.held] if parts is not None else [],
+            "held": [held_in_words(change) for change in parts.held] if parts is not None else [],
             "diff": diff,
             "file": self.question.bad.text if self.question.bad is not None else "",
             "sections": [
                 evolve(section, is_folded=section.is_folded or section.title == "The search")
                 for section in (sections_of(answer) if answer is not None else ())
+                if section.rows
             ],
-            "command": redacted(self.command, private) if self.answer is not None else "",
+            "command": redacted(self.command, private) if self.status is not GateStatus.PASSES else "",
         }
         return Page("gate", content)
 
 
 @frozen
 class Gate:
-    """A gate in a session: the question's good end is the base, its bad end the head, both lock files."""
+    """A gate in a session: the question's good end is the base, its bad end the head, both lock files.
+
+    `own` are the requirements of the project on packages that these files list.
+    """
 
     session: Session
     question: Question
@@ -181,7 +156,7 @@ class Gate:
         for end in (question.good, question.bad):
             if end is None or end.kind is not EndKind.LOCK or end.path is None:
                 raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
-            listed_by |= set(snapshots.pins_of(end, end.path).requirements)
+            listed_by |= set(snapshots.pins_of(end).requirements)
         named = set(map(name_of, listed_by))
         required = question.combination.requirements
         others = tuple(text for text in required if name_of(text) not in named)
@@ -203,8 +178,13 @@ class Gate:
             return self._result(GateStatus.NOT_INSTALLABLE, f"{why.rstrip('.')}.")
         base, why_not = self._snapshot(snapshots, question.good)
         missing = self._missing(snapshots, head)
+        lacking = self._missing(snapshots, base) if base is not None else {}
         changes = tuple(
-            evolve(change, after=missing.get(change.name, change.after))
+            evolve(
+                change,
+                before=lacking.get(change.name, change.before),
+                after=missing.get(change.name, change.after),
+            )
             for change in (base.lock.diff(head.lock) if base is not None else ())
         )
         result = evolve(self._result(GateStatus.UNKNOWN, ""), changes=changes, notes=self._notes(head, changes))
@@ -214,13 +194,13 @@ class Gate:
             result = evolve(result, status=GateStatus.NOT_INSTALLABLE, sentence=sentence)
             named = {change.name for change in changes if re.search(rf"\b{re.escape(change.name)}\b", why)}
             return self._with_part(result, snapshots, base, head, named)
-        is_sure = not (question.policy.flaky or question.policy.confirm)
-        if run.outcome is Outcome.COMPLETED and is_sure:
+        is_enough = not changes or not (question.policy.flaky or question.policy.confirm)
+        if run.outcome is Outcome.COMPLETED and is_enough:
             return evolve(result, status=GateStatus.PASSES, sentence=self._passes(changes))
         if base is None:
             return evolve(result, sentence=f"Not judged: {why_not.rstrip('.')}.")
         if not changes:
-            sentence = f"`{question.repro.name}` fails, and the update changes no package: it is not the cause."
+            sentence = f"{question.repro.name} fails, and the update changes no package: it is not the cause."
             return evolve(result, status=GateStatus.BASE_FAILS, sentence=sentence)
         answer = answer_question(session, question, QuestionKind.PACKAGES)
         status = _status_of(answer)
@@ -236,9 +216,11 @@ class Gate:
         return GateResult(status, sentence, self.question)
 
     def _passes(self, changes: tuple[Change, ...]) -> str:
-        which = f"all {counted(len(changes), 'change')} of" if len(changes) > 1 else "the one change of"
-        what = f"with {which} the update" if changes else "the update changes no package here"
-        return f"`{self.question.repro.name}` passes{':' if not changes else ''} {what}."
+        name = self.question.repro.name
+        if not changes:
+            return f"{name} passes: the update changes no package here."
+        which = f"all {counted(len(changes), 'change')}" if len(changes) > 1 else "the one change"
+        return f"{name} passes with {which} of the update."
 
     def _snapshot(self, snapshots: Snapshots, end: End | None) -> tuple[Snapshot | None, str]:
         """Return the packages of an end, None with the reason if they can't be installed."""
@@ -263,12 +245,11 @@ class Gate:
         ]
         return (*withdrawn, *head.notes)
 
-    def _missing(self, snapshots: Snapshots, head: Snapshot) -> dict[str, str]:
-        """Return the exact versions that the head's file names and its snapshot lacks, by package."""
-        end = head.end
-        pins = snapshots.pins_of(end, end.path).requirements if end.path is not None else ()
+    def _missing(self, snapshots: Snapshots, snapshot: Snapshot) -> dict[str, str]:
+        """Return the exact versions that the file of a snapshot names and the snapshot lacks, by package."""
+        pins = snapshots.pins_of(snapshot.end).requirements
         exact = dict(filter(None, map(exact_version, pins)))
-        return {name: text for name, text in exact.items() if not _is(head.lock.version_of(name), text)}
+        return {name: text for name, text in exact.items() if not _is(snapshot.lock.version_of(name), text)}
 
     def _installed(
         self, head: Snapshot, base: Snapshot | None, missing: Mapping[str, str]
@@ -281,7 +262,7 @@ class Gate:
             notes = [text.removesuffix(": left out") for text in head.notes if text.partition(" ")[0] in missing]
             return None, listed(notes or [f"{name} {version}" for name, version in missing.items()], _IN_A_SENTENCE)
         # What a tool has locked it also installs, as with overrides of what packages require.
-        why = self._contradiction(head) if _kind(head.end) == ".txt" else ""
+        why = self._contradiction(head) if kind_of_file(head.end) == ".txt" else ""
         if why and (base is None or not self._contradiction(base)):
             return None, why
         prober = self.session.prober
@@ -302,26 +283,21 @@ class Gate:
         """Return the result with the part of the update that passes, or a note that there is none."""
         if base is None:
             return result
+        self.session.reporter.report(Note("which part of the update passes?"))
+        why = ""
+        part = None
         with self.session.lanes(self.question.combination.device, self.question.repro) as lanes:
             observer = Observer(self.session.prober, lanes, self.session.index, self.session.reporter)
             observer = evolve(observer, policy=self.question.policy, typed=self.question.typed)
             both = BothEnds(observer, snapshots, head, base)
-            # The store has these runs, and what was repeated.
-            groups = Groups(())
-            if result.answer is not None:
-                both.run_bad()
-                both.run_good()
-                groups = both.between()
-                certain = [culprit.boundary.certainty for culprit in result.answer.culprits]
-                if not both.observer.is_flaky and (rate := next((c.bad_side for c in certain if c.is_flaky), None)):
-                    both.note_flaky(rate.bad, rate.runs)
-            else:
-                both.run_good()
-            self.session.reporter.report(Note("which part of the update passes?"))
             changes = {change.name: change for change in result.changes}
-            part = _Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
+            try:
+                groups = failures_of(both, result.answer)
+                part = Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
+            except (MachineFailedError, UserMistake) as error:
+                why = f": {error}"
         if part is None:
-            return evolve(result, notes=("no part of the update is known to pass", *result.notes))
+            return evolve(result, notes=(f"no part of the update is known to pass{why}", *result.notes))
         return evolve(result, part=part)
 
 
@@ -342,139 +318,3 @@ def _status_of(answer: Answer) -> GateStatus:
     if answer.status is Status.NOT_A_REGRESSION:
         return GateStatus.FLAKY if answer.comparison.flaky else GateStatus.BASE_FAILS
     return GateStatus.UNKNOWN
-
-
-@frozen
-class _Parts:
-    """The search for the part of an update that passes. `groups` are the failures, `changes` those of the update.
-
-    `own` are the requirements of the project that its files decide.
-    """
-
-    session: Session
-    both: BothEnds
-    base: Snapshot
-    head: Snapshot
-    groups: Groups
-    own: tuple[str, ...]
-    changes: Mapping[str, Change]
-
-    def largest(self, guilty: Collection[str]) -> Part | None:
-        """Return the largest part without these packages that passes, None if none is known.
-
-        What fails in it without them is searched again, as long as something else explains it.
-        """
-        held = self._consistent({name: self.base.lock.version_of(name) for name in guilty if name in self.changes})
-        for _ in range(_ROUNDS):
-            if held.keys() >= self.changes.keys():
-                return None
-            probe, diff = self._made(held)
-            names = listed((f"{name} {version or '(absent)'}" for name, version in held.items()), _IN_A_SENTENCE)
-            run = self.both.run_whole(f"the update with {names}", probe, self.groups)
-            left = self.both.left_in(run)
-            if run.outcome.ran and passes_whole(left, run):
-                return self._part(run, diff)
-            more = self._more(left, held)
-            if not more:
-                return None
-            held = self._consistent({**held, **more})
-        return None
-
-    def _consistent(self, held: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Hold back what can't be without these packages, too; unchanged if packages contradict each other anyway."""
-        prober, tied = self.session.prober, dict(held)
-        while True:
-            lock = prober.resolve(self._head.at(prober, tied)).lock
-            if lock is None:
-                return dict(held)
-            moved = [change.name for change in self._missing_from(lock) if change.name not in tied]
-            if not moved:
-                return tied
-            tied |= {name: self.base.lock.version_of(name) for name in moved}
-
-    def _missing_from(self, lock: Lock) -> tuple[Change, ...]:
-        return tuple(change for change in self.head.lock.diff(lock) if change.name in self.changes)
-
-    @property
-    def _head(self) -> Snapshot:
-        """The head, in which packages of the base may be built as they were there."""
-        combination = self.head.combination
-        combination = evolve(combination, from_source=(*combination.from_source, *self.base.sources))
-        return evolve(self.head, combination=combination)
-
-    def _made(self, held: Mapping[str, str | None]) -> tuple[Probe, str]:
-        """Return the probe of the head without some changes, and the diff to its file if the file can be edited."""
-        end, other = self.head.end, self.base.end
-        resolved = self._head.at(self.session.prober, held)
-        before, older = _content(end), _content(other) if _kind(end) == _kind(other) else ""
-        name = Path(end.path.name) if end.path is not None else Path()
-        after = with_versions(before, older, held, name.name) if "\r" not in before else None
-        if after is None:
-            return resolved, ""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
-            path.write_text(after, encoding="utf-8")
-            edited = End(EndKind.LOCK, end.text, end.moment, path)
-            try:
-                snapshot = self.both.snapshots.of(edited)
-            except UserMistake:
-                return resolved, ""
-        wanted = {pin.name: pin.version for pin in self.head.lock.pins} | dict(held)
-        if any(snapshot.lock.version_of(name) != version for name, version in wanted.items()):
-            return resolved, ""
-        return snapshot.itself(), diff_of(before, after, _place(end))
-
-    def _more(self, left: Groups, held: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return what must be held back, too, for the rest of the failures to go."""
-        more: dict[str, str | None] = {}
-        narrow = evolve(self._head, repro=self.both.only(left.tests))
-        for group in left.groups:
-            alone = self.both.narrowed(group.tests)
-            search = PackageSearch(
-                self.both.observer, group, self.both.snapshots.question, narrow, self.base, alone, held
-            )
-            more |= evolve(search, order=list(search.units)).held_back() or {}
-        return more
-
-    def _part(self, run: Observation, diff: str) -> Part:
-        """Return the part that a run has verified; what it holds back is what the run had."""
-        lock = run.lock if run.lock is not None else self.head.lock
-        held = tuple(self.changes[change.name] for change in self._missing_from(lock))
-        kept = tuple(change for change in self.changes.values() if change not in held)
-        end = self.head.end
-        versions = {change.name: change.before for change in held}
-        unmet = tuple(
-            text
-            for text in self.own
-            if (name := name_of(text)) in versions
-            if (version := versions[name]) is None or not admits(text, version)
-        )
-        command = command_of(end.path.name, held) if end.path is not None else ""
-        return Part(held, kept, run, diff, command, unmet)
-
-
-def _content(end: End) -> str:
-    """Return the text of an end's file, as it is now or in its commit; "" if it can't be read."""
-    if end.path is None:
-        return ""
-    try:
-        if end.commit is None:
-            return end.path.read_bytes().decode()
-        file = TrackedFile.at(end.path)
-        return (file.repository.file(end.commit.sha, file.path) or b"").decode()
-    except (OSError, ValueError, BadRepository):
-        return ""
-
-
-def _kind(end: End) -> str:
-    return end.path.suffix if end.path is not None and end.path.suffix != ".in" else ".txt"
-
-
-def _place(end: End) -> str:
-    """Return the path of an end's file in its repository, else its name."""
-    if end.path is None:
-        return ""
-    try:
-        return TrackedFile.at(end.path).path
-    except BadRepository:
-        return end.path.name

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from support import outer_environ
 from uv import find_uv_bin
 
+from harness.terminal import stream
+
+SCHEMA = Draft202012Validator(json.loads(Path(stream.__file__).with_name("stream.schema.json").read_text("utf-8")))
 TEST = """
 import unittest
 import alpha, needy
@@ -71,6 +77,15 @@ def test_the_part_of_a_uv_lock_is_a_lock_that_uv_accepts(project, house):
     assert lock(project, house, bound=">=2").returncode == 0
     ended = project(*GATE, "--base", "base.lock", "--json")
     assert ended.json["part"]["unmet"] == ["alpha>=2"]
+
+
+def test_the_stream_ends_with_the_result(project):
+    (project.folder / "lock.txt").write_text("alpha==1.0\nneedy==1.0\n", encoding="utf-8")
+    ended = project(*GATE, "--base", "lock.txt", "--head", "lock.txt", "--json-lines", "--comment", "comment.md")
+    last = json.loads(ended.stdout.splitlines()[-1])
+    SCHEMA.validate(last)
+    assert (last["event"], last["exit_code"], last["answer"]["status"], ended.code) == ("answer", 0, "passes", 0)
+    assert (project.folder / last["files"]["comment"]).read_text("utf-8").startswith("<!-- harness-gate -->\n**")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings, find_interpreter, foreign_lock
+from harness.environment.interpreter import installed_in
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Pin
 from harness.question.lockfiles import installed_pins
@@ -60,5 +61,10 @@ def test_an_existing_environment_is_listed_without_its_code(made, strangers, tmp
     built = environment(made, "late==1.1")
     found = find_interpreter(str(built.python), made.resolver.uv)
     assert foreign_lock(found).pins == (Pin("custom", "1.0"), Pin("early", "1.0"), Pin("late", "1.1"))
-    assert installed_pins(built.python).requirements == ("custom==1.0", "early==1.0", "late==1.1")
+    pins = installed_pins(installed_in(built.python), "built")
+    assert pins.requirements == (
+        "custom==1.0",
+        "early==1.0",
+        "late==1.1",
+    )
     assert not strangers[1].exists()

@@ -8,6 +8,7 @@ import venv
 
 import pytest
 
+from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model.requirements import exact_version
 from harness.question.lockfiles import installed_pins, read_pins
@@ -342,7 +343,7 @@ def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
         (site / folder).mkdir()
         (site / folder / "METADATA").write_text(f"Metadata-Version: 2.1\n{text}")
     (site / "private-1.0.dist-info" / "direct_url.json").write_text('{"url": "https://me:pa55word@example.org/x"}')
-    pins = installed_pins(tmp_path / "env" / "bin" / "python")
+    pins = installed_pins(installed_in(tmp_path / "env" / "bin" / "python"), "env")
     assert pins.requirements == ("pep==1.2", "private==1.0")
     assert any("lost is installed without a version" in told for told in pins.notes)
     assert "pa55word" not in " ".join(pins.notes)

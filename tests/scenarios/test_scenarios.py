@@ -122,6 +122,7 @@ def _run_part(played: Played, stage: Stage) -> None:
     subprocess.run(["git", "apply", "-"], cwd=copy.folder, input=part["diff"], check=True, text=True)
     ended = copy.run([*shlex.split(played.command), "--json"], {})
     assert (ended.code, ended.json["status"], len(ended.json["changes"])) == (0, "passes", len(part["kept"]))
+    shutil.rmtree(copy.folder)
 
 
 def _require_python(version: str) -> None:
