@@ -43,6 +43,7 @@ _GROUPS = {
     "Find what broke it": {
         "bisect": ("bisect", "Find the release that broke a repro, or the tests of a project."),
         "history": ("history", "Show every range of releases in which a repro was broken."),
+        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "probe": ("probe", "Run a repro once and say what happened."),
     },
     "After the answer": {
@@ -63,7 +64,6 @@ _GROUPS = {
         "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
         "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
         "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
-        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
     },
     "Machines without network": {

@@ -163,11 +163,15 @@ def branched_at(path: Path, branch: str = "") -> Commit:
     """
     hint = "name the lock before the update with --base, such as uv.lock@main"
     with contextlib.suppress(BadRepository):
-        repository = TrackedFile.at(path).repository
+        file = TrackedFile.at(path)
+        repository = file.repository
         hint = repository.what_is_missing() or hint
+        head = repository.commit("HEAD")
         for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
             with contextlib.suppress(BadRepository):
-                return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+                sha = repository.merge_base("HEAD", repository.commit(name).sha)
+                if sha != head.sha or file.files_in(head) != file.files_in(None):
+                    return repository.describe(sha)
     raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
 
 

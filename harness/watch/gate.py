@@ -115,7 +115,7 @@ class GateResult:
     def page(self, private: Private) -> Page:
         """Return the comment on a pull request, without private data of this machine.
 
-        The diff is only freed of secrets: what else it names, such as an index, is in the repository already.
+        The diff stays as it is: the repository has its lines already.
         """
         diff, parts = self.part.diff if self.part is not None else "", self.part
         answer = redacted(self.answer, private)
@@ -197,7 +197,10 @@ class Gate:
         is_enough = not changes or not (question.policy.flaky or question.policy.confirm)
         if run.outcome is Outcome.COMPLETED and is_enough:
             return evolve(result, status=GateStatus.PASSES, sentence=self._passes(changes))
-        if base is None:
+        if base is not None and changes:
+            older = self._run(base)
+            why_not = f"{_text(question.good)} can't be installed: {older.detail}" if _lacks(older) else ""
+        if base is None or why_not:
             return evolve(result, sentence=f"Not judged: {why_not.rstrip('.')}.")
         if not changes:
             sentence = f"{question.repro.name} fails, and the update changes no package: it is not the cause."
@@ -265,9 +268,13 @@ class Gate:
         why = self._contradiction(head) if kind_of_file(head.end) == ".txt" else ""
         if why and (base is None or not self._contradiction(base)):
             return None, why
+        run = self._run(head)
+        return (None, run.detail) if _lacks(run) else (run, "")
+
+    def _run(self, snapshot: Snapshot) -> Observation:
+        """Run the tests in a fresh process, unless the store has that run."""
         prober = self.session.prober
-        run = prober.execute(prober.prepare(evolve(head.itself(), fresh=True)))
-        return (None, run.detail) if run.outcome in (Outcome.UNINSTALLABLE, Outcome.UNRESOLVABLE) else (run, "")
+        return prober.execute(prober.prepare(evolve(snapshot.itself(), fresh=True)))
 
     def _contradiction(self, snapshot: Snapshot) -> str:
         """Return what the resolver says if the packages of an end contradict each other, "" if they don't."""
@@ -296,9 +303,16 @@ class Gate:
                 part = Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
             except (MachineFailedError, UserMistake) as error:
                 why = f": {error}"
+        if part is None and len(result.changes) == 1 and not why:
+            return result
         if part is None:
             return evolve(result, notes=(f"no part of the update is known to pass{why}", *result.notes))
         return evolve(result, part=part)
+
+
+def _lacks(run: Observation) -> bool:
+    """Whether a run has no environment because a package can't be installed."""
+    return run.outcome in (Outcome.UNINSTALLABLE, Outcome.UNRESOLVABLE)
 
 
 def _text(end: End | None) -> str:
