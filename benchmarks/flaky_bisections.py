@@ -123,9 +123,9 @@ def bisect(folder: Path, kind: str, releases: int, bug: Bug, options: list[str])
     begun = time.monotonic()
     done = subprocess.run(argv, cwd=folder / "here", env=environ, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
-    if not done.stdout.startswith("{"):
-        return Ended(f"no answer (exit {done.returncode})", done.stderr.strip().splitlines()[-1][:160], 0, seconds)
     answer = json.loads(done.stdout)
+    if "error" in answer:
+        return Ended(f"no answer (exit {done.returncode})", answer["error"][:160], 0, seconds)
     named = [f"{one['package']} {one['first_bad']}" for group in answer["failures"] for one in group["culprits"]]
     runs = answer["probes"] + answer["culprit_probes"]
     if answer["status"] == "found":

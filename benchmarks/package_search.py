@@ -137,8 +137,8 @@ def ask(folder: Path, way: str, case: Case, names: tuple[str, ...], cache: Path)
     done = subprocess.run(command, cwd=here, env=environ, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began
     runs = len(list(here.glob("*/observations/*/*.json")))
-    answer = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    if not answer:
+    answer = json.loads(done.stdout)
+    if "error" in answer:
         print(done.stderr, file=sys.stderr)
     named = names_of(answer, way)
     return Result(is_right(case, way, named, answer), runs, seconds, " ".join(sorted(named)))

@@ -130,7 +130,9 @@ def ask(question: Question, folder: Path) -> Row:
     try:
         answer = json.loads(ended.stdout)
     except ValueError:
-        answer = {"sentence": (ended.stderr.strip().splitlines() or ["nothing said"])[-1], "status": "error"}
+        answer = {"error": (ended.stderr.strip().splitlines() or ["nothing said"])[-1]}
+    if "error" in answer:
+        answer = {"sentence": answer["error"], "status": "error"}
     verdict, found = compared(question, answer)
     runs = answer.get("probes", 0) + answer.get("culprit_probes", 0)
     entry = question.entry

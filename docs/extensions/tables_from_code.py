@@ -17,6 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from harness import errors
 from harness.catalogue.entries import all_entries
+from harness.cli.main import EXIT_CODES
 from harness.model import Outcome
 from harness.model.regression import KNOWN
 from harness.model.repro import TOOL, Bounds
@@ -116,14 +117,15 @@ class Outcomes(TableFromCode):
 
 
 class ExitCodes(TableFromCode):
-    """Every exit code that an error has."""
+    """Every exit code."""
 
-    heading = ("exit code", "error", "when")
+    heading = ("exit code", "what it means", "errors")
 
     def rows(self) -> Iterable[tuple[str, ...]]:
-        """From the tree of errors."""
-        for one in _subclasses(errors.HarnessError):
-            yield str(one.exit_code), one.__name__, inspect.cleandoc(one.__doc__ or "").split("\n\n")[0]
+        """From the help of the command, with the errors of the Python API that have the code."""
+        for code, meaning in re.findall(r"^ +(\d+)  (.+)$", EXIT_CODES, re.MULTILINE):
+            of_it = (one.__name__ for one in _subclasses(errors.HarnessError) if one.exit_code == int(code))
+            yield code, meaning, ", ".join(of_it)
 
 
 class ReproKeys(TableFromCode):

@@ -158,8 +158,6 @@ def bisect(
     request = Request(**parts, policy=policy, project=project)
     if policy.ask and (lines is not None or not sys.stdin.isatty()):
         raise UserMistake("--ask needs a terminal at which you judge each run")
-    if as_json and lines is not None:
-        raise UserMistake("--json and --json-lines each print something else: give one of them")
     check_replaceable(constraints)
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from harness.catalogue.entries import Entry, all_entries, entries_with, lines_of
 from harness.catalogue.matching import Match, exceptions_in, installed_in, matches
-from harness.cli.options import complete_repros
+from harness.cli.options import complete_repros, json_option
 from harness.errors import UserMistake
-from harness.model.text import one_line
+from harness.model.text import one_line, to_json
 
 _FOUND, _NONE, _NOT_AFFECTED = 0, 1, 3
 _SHOWN = 3
@@ -20,7 +21,8 @@ _LONGEST = 16 * 1024 * 1024  # characters of a log, from its end
 
 @click.command()
 @click.argument("words", nargs=-1, shell_complete=complete_repros)
-def repros(words: tuple[str, ...]) -> None:
+@json_option("a list of them as JSON")
+def repros(words: tuple[str, ...], as_json: bool) -> None:
     """List the known regressions of the catalogue, or those with all WORDS: of a package, a symptom, an error message.
 
     With the name of one, or if only one is left, it shows what broke, since when, in which lines, and the workaround.
@@ -32,7 +34,9 @@ def repros(words: tuple[str, ...]) -> None:
     harness repros trainer_tokenizer
     """
     entries = entries_with(words)
-    if len(entries) == 1:
+    if as_json:
+        click.echo(to_json([_as_json(entry) for entry in entries]))
+    elif len(entries) == 1:
         click.echo("\n".join(_described(entries[0])))
     else:
         width = max(len(entry.name) for entry in entries)
@@ -43,7 +47,8 @@ def repros(words: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("log", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
-def match(log: Path) -> None:
+@json_option("a list of those that it looks like as JSON, the likeliest first")
+def match(log: Path, as_json: bool) -> None:
     """Say which known regression the traceback in LOG (a file, or - for stdin) looks like.
 
     Compares the exceptions in the log with those of the catalogue: type, message without numbers and paths, and frames.
@@ -61,7 +66,12 @@ def match(log: Path) -> None:
     if not raised:
         raise UserMistake(f"no exception in {'stdin' if str(log) == '-' else log}", hint="give it the whole traceback")
     candidates = matches(raised, all_entries(), installed_in(text).get)[:_SHOWN]
-    if not candidates:
+    if as_json:
+        rows = (
+            {**_as_json(known.entry), "installed": known.version, "affected": known.is_affected} for known in candidates
+        )
+        click.echo(to_json(list(rows)))
+    elif not candidates:
         click.echo("no known regression looks like this; harness bisect finds what broke it")
     else:
         click.echo("\n".join([_installed(candidates[0]), *_described(candidates[0].entry)]))
@@ -76,6 +86,11 @@ def _read(log: Path) -> str:
             return str(file.read())[-_LONGEST:]
     except OSError as error:
         raise UserMistake(f"can't read {log}: {error.strerror}") from error
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    """An entry with what `harness repros NAME` shows of it."""
+    return {"name": entry.name, "package": entry.subject, "summary": entry.repro.summary, **dict(lines_of(entry))}
 
 
 def _described(entry: Entry) -> list[str]:

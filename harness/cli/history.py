@@ -14,6 +14,7 @@ from harness.cli.options import (
     SectionCommand,
     end_option,
     json_option,
+    lines_option,
     option,
     repro_options,
     settings_options,
@@ -25,6 +26,7 @@ from harness.question.request import Policy, Request
 from harness.settings import Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console, short_path
+from harness.terminal.stream import JsonLines
 
 
 @click.command(cls=SectionCommand)
@@ -41,6 +43,7 @@ from harness.terminal.console import Console, short_path
     help="Run at least one of N neighbouring releases; 1 runs all [default: under a third are run].",
 )
 @json_option("the history as JSON")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def history(
     subject: str,
@@ -48,6 +51,7 @@ def history(
     run: str | None,
     policy: Policy,
     as_json: bool,
+    lines: JsonLines | None,
     settings: Settings,
     **wanted: Any,
 ) -> None:
@@ -65,9 +69,12 @@ def history(
     harness history transformers --max-gap 1 --lanes 4
     """
     request = Request(subject, repro, run, policy=policy)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+    with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
         result, reports = reported_history(request, HistoryRange(**wanted), settings, reporter)
-    if as_json:
+    if lines is not None:
+        page = next((path for path in reports if path.suffix == ".html"), None)
+        lines.answered(result.as_json(), result.status.exit_code, {"report": page})
+    elif as_json:
         click.echo(to_json(result.as_json()))
     else:
         print_history(Console(soft_wrap=True), result, str(settings.results))

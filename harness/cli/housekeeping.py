@@ -12,12 +12,12 @@ import click
 from attrs import frozen
 from rich.text import Text
 
-from harness.cli.options import settings_options
+from harness.cli.options import json_option, settings_options
 from harness.environment import Workspace
 from harness.environment.disk_space import kept_folders, own_bytes, prune_wheels, remove_leftovers
 from harness.errors import HarnessError
 from harness.events import Event, Warned
-from harness.model.text import size_in_words
+from harness.model.text import size_in_words, to_json
 from harness.run.devices import choose_device
 from harness.run.launch import remove_tree
 from harness.run.locks import remove_abandoned
@@ -31,21 +31,24 @@ _PROJECT_TO_ASK_FOR = "pip"
 
 
 @click.command()
+@json_option("a list of the checks as JSON")
 @settings_options()
-def doctor(settings: Settings) -> None:
+def doctor(as_json: bool, settings: Settings) -> None:
     """Check what the harness needs: Python, uv, the package index, disk, GPU, sandbox.
 
     \b
     harness doctor
     """
     console = Console(soft_wrap=True)
-    failures = 0
+    checks = []
     for name, is_fine, words in _checks(settings):
-        failures += not is_fine
-        console.print(
-            Text.assemble(("ok    " if is_fine else "FAIL  ", "green" if is_fine else "bold red"), f"{name:<13}", words)
-        )
-    sys.exit(1 if failures else 0)
+        checks.append({"name": name, "ok": is_fine, "text": words})
+        lead = ("ok    ", "green") if is_fine else ("FAIL  ", "bold red")
+        if not as_json:
+            console.print(Text.assemble(lead, f"{name:<13}", words))
+    if as_json:
+        click.echo(to_json(checks))
+    sys.exit(0 if all(check["ok"] for check in checks) else 1)
 
 
 def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
@@ -114,7 +117,8 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     help="Remove only environments unused for this many days [default: everything].",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed.")
-def clean(older_than: float | None, dry_run: bool) -> None:
+@json_option("the numbers as JSON")
+def clean(older_than: float | None, dry_run: bool, as_json: bool) -> None:
     """Free disk space: environments, wheels and bytecode, which are rebuilt when needed.
 
     What is in use stays, and results are never touched.
@@ -138,6 +142,10 @@ def clean(older_than: float | None, dry_run: bool) -> None:
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in folders) - freed
+    if as_json:
+        numbers = {"environments": len(gone), "bytes": freed, "kept_bytes": left, "in_use": len(chosen) - len(gone)}
+        click.echo(to_json({"dry_run": dry_run, **numbers}))
+        return
     in_use = f"; {len(chosen) - len(gone)} are in use and stay" if len(gone) < len(chosen) else ""
     click.echo(
         f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"

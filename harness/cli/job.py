@@ -14,13 +14,13 @@ from attrs import evolve
 from rich.text import Text
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FOLDER, SectionCommand, repro_argument, settings_options
+from harness.cli.options import FOLDER, SectionCommand, json_option, repro_argument, settings_options
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.model.requirements import merged_requirements, required_name
-from harness.model.text import counted, size_in_words
+from harness.model.text import counted, size_in_words, to_json
 from harness.probing import Cancelled, Probe
 from harness.probing.bundle import Absorbed, Packed, Packer
 from harness.probing.bundle import absorb as take_back
@@ -44,12 +44,14 @@ from harness.terminal.console import Console, print_text
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
 )
 @click.option("--fresh", is_flag=True, help="Pack it even if the results have the answer.")
+@json_option("what was packed as JSON")
 @settings_options(OptionGroup.QUESTION, OptionGroup.RUNS)
 def bundle(
     repro: str,
     over: tuple[str, ...],
     output: Path,
     fresh: bool,
+    as_json: bool,
     settings: Settings,
 ) -> None:
     """Pack probes of REPRO into a folder that runs on a machine without network.
@@ -68,14 +70,20 @@ def bundle(
     session = local_session(settings, requires_python=chosen.requires_python)
     probes = dict(_labelled_probe(session, chosen, release) for release in over or ("",))
     packed = Packer(session.local, view).pack(probes, output, fresh=fresh)
-    print_packed(Console(soft_wrap=True), packed, output)
+    if as_json:
+        known = {label: observation.key for label, _, observation in packed.known}
+        rows = {"packed": [job.label for job in packed.jobs], "known": known, "not_packed": dict(packed.failed)}
+        click.echo(to_json({**rows, "folder": str(output)}))
+    else:
+        print_packed(Console(soft_wrap=True), packed, output)
     sys.exit(3 if packed.failed else 0)
 
 
 @click.command(cls=SectionCommand)
 @click.argument("folder", type=FOLDER)
+@json_option("what was read in as JSON")
 @settings_options()
-def absorb(folder: Path, settings: Settings) -> None:
+def absorb(folder: Path, as_json: bool, settings: Settings) -> None:
     """Read the results of the bundle in FOLDER back in.
 
     What does not fit the bundle is refused. Reading it in twice changes nothing.
@@ -86,7 +94,11 @@ def absorb(folder: Path, settings: Settings) -> None:
     """
     store = Store.opened(settings.results)
     absorbed = take_back(folder, store)
-    print_absorbed(Console(soft_wrap=True), absorbed, store)
+    if as_json:
+        taken = {row.label: row.observation.key for row in absorbed.taken}
+        click.echo(to_json({"taken": taken, "missing": dict(absorbed.missing), "refused": dict(absorbed.refused)}))
+    else:
+        print_absorbed(Console(soft_wrap=True), absorbed, store)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 
 

@@ -19,9 +19,10 @@ from harness.errors import HarnessError, HarnessFault, Interrupted, UserMistake
 _OBJECTS = 200_000  # new objects between two garbage collections
 _SWITCH_S = 0.0005  # a thread that checks thousands of files waits this long after each, if another one is busy
 _FOR_GIT = "--git-bisect"
-_FOR_PROGRAMS = "--json-lines"
+_STREAM = "--json-lines"
+_FOR_PROGRAMS = _STREAM, "--json"
 _PASS_ENV = "--pass-env"  # noqa: S105 - the name of an option
-_EXIT_CODES = """\b
+EXIT_CODES = """\b
 Exit codes:
     0  found an answer (probe: good)
     1  nothing to find (probe: bad)
@@ -42,6 +43,7 @@ _GROUPS = {
     "Find what broke it": {
         "bisect": ("bisect", "Find the release that broke a repro, or the tests of a project."),
         "history": ("history", "Show every range of releases in which a repro was broken."),
+        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "probe": ("probe", "Run a repro once and say what happened."),
     },
     "After the answer": {
@@ -62,7 +64,6 @@ _GROUPS = {
         "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
         "nightly": ("watch", "Run a matrix with tonight's releases, and say what changed since last night."),
         "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
-        "gate": ("gate", "Judge the update of a lock file, and find the part of it that passes."),
         "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
     },
     "Machines without network": {
@@ -110,25 +111,30 @@ class _Group(click.Group):
         from harness.redact import hide_secrets, known_secrets, write_traceback
 
         known = known_secrets(os.environ, _let_through(ctx.args))
-        for_git, for_program = _FOR_GIT in ctx.args, _FOR_PROGRAMS in ctx.args
+        for_git, form = _FOR_GIT in ctx.args, next((form for form in _FOR_PROGRAMS if form in ctx.args), "")
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # it contains what was typed
             vars(error)["exit_code"] = _exit_code(error.exit_code, for_git=for_git)
-            if not for_program:
-                raise
-            failure: HarnessError = UserMistake(error.format_message())
+            if form:
+                _print_record(UserMistake(error.format_message()), known, form)
+            if form == _STREAM:
+                raise click.exceptions.Exit(error.exit_code) from None
+            raise
         except (click.exceptions.Exit, click.Abort):
             raise
         except HarnessError as error:
-            failure = error
+            failure: HarnessError = error
         except KeyboardInterrupt:
             failure = Interrupted("stopped", hint="run the same command again to continue")
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
             where = write_traceback(error, known)
             failure = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
-        tell(failure, known, for_program=for_program)
+        if form:
+            _print_record(failure, known, form)
+        if form != _STREAM:
+            tell(failure, known)
         raise click.exceptions.Exit(_exit_code(failure.exit_code, for_git=for_git))
 
 
@@ -146,20 +152,27 @@ def _let_through(arguments: Sequence[str]) -> list[str]:
     return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
 
 
-def tell(error: HarnessError, known: Mapping[str, str] | None = None, *, for_program: bool = False) -> None:
-    """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format.
+def _print_record(error: HarnessError, known: Mapping[str, str], form: str) -> None:
+    """Print an error for programs on stdout: with --json-lines as the last line of the stream."""
+    from harness.model.text import to_json
+    from harness.redact import hide_secrets
+    from harness.terminal.stream import JsonLines, error_record
 
-    With `for_program` it is the last line of a stream on stdout instead.
-    """
+    record = error_record(error, hide_secrets(error.message, known), hide_secrets(error.hint, known))
+    if form == _STREAM:
+        JsonLines().failed(record)
+    else:
+        click.echo(to_json(record))
+
+
+def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
+    """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format."""
     from rich.text import Text
 
     from harness.redact import hide_secrets
     from harness.terminal.console import Console, print_text
-    from harness.terminal.stream import JsonLines, is_for_agent, last_line
+    from harness.terminal.stream import is_for_agent, last_line
 
-    if for_program:
-        JsonLines().failed(error, hide_secrets(error.message, known), hide_secrets(error.hint, known))
-        return
     console = Console(stderr=True)
     lead, text = Text("error: ", "bold red"), error.message
     if isinstance(error, Interrupted):
@@ -173,7 +186,7 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None, *, for_pro
         print_text(console, last_line("error", error.exit_code))
 
 
-@click.group(cls=_Group, epilog=_EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Group, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def cli() -> None:
     """Find which release of which package broke a training step, and prove it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FILE, SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, SectionCommand, json_option, lines_option, settings_options
 from harness.errors import Interrupted, UserMistake
+from harness.events import Note
 from harness.matrix import Cell, Matrix, read_matrix
 from harness.matrix.page import MatrixResult, write_page
 from harness.matrix.reading import ChosenCells, choose
@@ -32,6 +34,7 @@ from harness.session import local_session
 from harness.settings import Settings
 from harness.terminal import print_table, reporting
 from harness.terminal.console import Console, short_path
+from harness.terminal.stream import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +69,7 @@ Exit codes:
     help="Print what works with what as a Markdown table.",
 )
 @json_option("JSON (schema 1)")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def matrix(
     file: Path,
@@ -75,6 +79,7 @@ def matrix(
     show: bool,
     as_table: bool,
     as_json: bool,
+    lines: JsonLines | None,
     settings: Settings,
 ) -> None:
     """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
@@ -88,23 +93,30 @@ def matrix(
     harness matrix matrices/transformers.toml --show
     harness matrix matrices/transformers.toml --table > table.md
     """
-    if as_table and (as_json or as_list):
+    if as_table and (as_json or as_list or lines is not None):
         raise UserMistake("--table, --list and --json each print something else: give one of them")
     date = day(as_of, "--as-of") if as_of is not None else None
     read = read_matrix(file)
     if as_list:
-        _print_list(choose(_with_versions(read, settings), only), as_json=as_json)
+        choice = choose(_with_versions(read, settings), only)
+        if lines is not None:
+            lines.answered(choice.as_json(), 0, {})
+        else:
+            _print_list(choice, as_json=as_json)
         return
     console, stopped = Console(stderr=True), None
     with (
-        reporting(console, quiet=as_json) as reporter,
+        reporting(console, quiet=as_json, lines=lines) as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
         choice = choose(expanded_by_index(read, sessions.first), only)
         cells = () if show else sessions.runnable(choice.cells)
         reasons = dict.fromkeys(sessions.blocked(choice.cells).values())
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in reasons)):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            if lines is not None:
+                lines.report(Note(line))
+            else:
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
         try:
             runs = _run(sessions, cells) if cells else ()
@@ -112,8 +124,15 @@ def matrix(
             stopped = error
         rows = results_of(choice.matrix.cells, sessions, runs)
     page, record = write_page(sessions.store, MatrixResult(read.name, rows, _typed(), choice.left_out))
-    if as_json:
-        click.echo(record, nl=False)
+    meant = [standing for standing in rows if standing.cell.name in choice.names]
+    code = 0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED
+    if lines is not None or as_json:
+        if stopped is not None:
+            raise stopped
+        if lines is not None:
+            lines.answered(json.loads(record), code, {"report": page})
+        else:
+            click.echo(record, nl=False)
     elif as_table:
         click.echo(markdown_table(rows, choice.names, _typed()), nl=False)
         click.echo(f"  page: {short_path(page)}", err=True)
@@ -122,8 +141,7 @@ def matrix(
         click.echo(f"  page: {short_path(page)}")
     if stopped is not None:
         raise stopped
-    meant = [standing for standing in rows if standing.cell.name in choice.names]
-    sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
+    sys.exit(code)
 
 
 def _run(sessions: Sessions, cells: tuple[Cell, ...]) -> tuple[CellRun, ...]:
@@ -157,4 +175,6 @@ def _left_out(choice: ChosenCells) -> Iterator[str]:
 def _typed() -> str:
     """The command line, to show on the page."""
     words = click.get_current_context().meta["typed"]
-    return shlex.join(["harness", "matrix", *(word for word in words if word not in ("--show", "--json"))])
+    return shlex.join(
+        ["harness", "matrix", *(word for word in words if word not in ("--show", "--json", "--json-lines"))]
+    )

@@ -67,6 +67,13 @@ class WorkFolder:
             raise UserMistake(f"{text} is outside of {self.root}", hint="harness mcp --folder names another folder")
         return os.path.relpath(real, self.root)
 
+    def new_file(self, text: str) -> str:
+        """Return the path of a file that is not there yet. No part of it is hidden: what others run is, as in .git."""
+        place = self.place(text)
+        if any(part.startswith(".") for part in Path(place).parts) or (self.root / place).exists():
+            raise UserMistake(f"{text} is there already, or is hidden", hint="name a new file of the folder")
+        return place
+
     def repro(self, text: str) -> str:
         """Return a repro: a path, or a name from the catalogue or of `repros/` in the folder."""
         if text.endswith(".py") or "/" in text:
@@ -198,7 +205,9 @@ class Job:
         errors = plain(self.errors.read().decode(errors="replace"))[-_LONGEST:]
         text = "".join(self.printed)
         with contextlib.suppress(ValueError):
-            return {"answer": json.loads(text), "messages": errors}
+            content = json.loads(text)
+            is_error = isinstance(content, dict) and content.keys() == {"error", "hint", "exit_code", "retry"}
+            return content if is_error else {"answer": content, "messages": errors}
         return {"text": plain(text)[-_LONGEST:], "messages": errors}
 
 

@@ -52,7 +52,7 @@ FindFix = Annotated[bool, Field(description="Find what fixed it: the good end is
 Id = Annotated[str, Field(description="The id of a question")]
 Log = Annotated[str, Field(description="A traceback, with `pip freeze` before it if that is known")]
 AnswerId = Annotated[str, Field(pattern="^[0-9a-f]*$", description="The id of a stored answer; the newest without it")]
-Output = Annotated[str, Field(description="A file to write; only if the server was started with --allow-write")]
+Output = Annotated[str, Field(description="A new file to write; only if the server was started with --allow-write")]
 
 
 class Tools:
@@ -90,8 +90,8 @@ class Tools:
         if not (repro or tests or run):
             self._folder.named_repros()
         words = [
-            *self._asked("bisect", OPTION, python=python, with_packages=with_packages),
-            *self._what(repro, tests, run),
+            *self._command_words("bisect", OPTION, python=python, with_packages=with_packages),
+            *self._what(repro, tests, run, option="repro", in_project=True),
             *_option("metric", metric),
             *_option("depth", depth),
             *(_option("good", self._folder.end(good)) if good else ()),
@@ -111,8 +111,8 @@ class Tools:
         wait_s: Wait = 45,
     ) -> dict[str, Any]:
         """Run a repro once, with these packages, and say what happened: good, bad or skipped."""
-        words = self._asked("probe", "--json", python=python, with_packages=with_packages)
-        words += _option("run", self._command(run)) if run else ["--", self._folder.repro(repro)]
+        words = self._command_words("probe", "--json", python=python, with_packages=with_packages)
+        words += self._what(repro, run=run) or ["--", self._folder.repro(repro)]
         return await self._answer(context, self.jobs.start(words), wait_s)
 
     async def pin(
@@ -125,8 +125,8 @@ class Tools:
         wait_s: Wait = 45,
     ) -> dict[str, Any]:
         """Say with which packages it passes: those of the last answer, or after a search for a repro or tests."""
-        words = [*self._asked("pin"), *self._output(write_to)]
-        words += ["--", self._folder.repro(repro)] if repro else self._what("", tests, run)
+        words = [*self._command_words("pin"), *self._output(write_to)]
+        words += self._what(repro, tests, run, in_project=True)
         return await self._answer(context, self.jobs.start(words), wait_s)
 
     async def report(
@@ -150,20 +150,26 @@ class Tools:
         job.stop()
         return await self._answer(context, job, wait_s, is_own=False)
 
-    def _asked(self, command: str, *words: str, python: str = "", with_packages: Sequence[str] = ()) -> list[str]:
+    def _command_words(
+        self, command: str, *words: str, python: str = "", with_packages: Sequence[str] = ()
+    ) -> list[str]:
         needs = (word for text in with_packages for word in _option("with", checked_requirement(text)))
         chosen = _option("python", checked_python(python)) if python else []
         return [command, *words, *self._options, *chosen, *needs]
 
-    def _what(self, repro: str, tests: Sequence[str], run: str) -> list[str]:
+    def _what(
+        self, repro: str, tests: Sequence[str] = (), run: str = "", *, option: str = "", in_project: bool = False
+    ) -> list[str]:
+        """What to run: a repro, by an `option` or as the last argument, or a command, in the folder as its project."""
         if sum(map(bool, (repro, tests, run))) > 1:
-            raise UserMistake("give one of repro, tests and run")
+            raise UserMistake("give only one of repro, tests and run")
         if repro:
-            return _option("repro", self._folder.repro(repro))
+            checked = self._folder.repro(repro)
+            return _option(option, checked) if option else ["--", checked]
         if not (tests or run):
             return []
         command = self._command(run) if run else shlex.join(["pytest", *self._folder.tests(tests)])
-        return [*_option("run", command), "--project=."]
+        return [*_option("run", command), *(["--project=."] if in_project else [])]
 
     def _command(self, run: str) -> str:
         if not self._may_run:
@@ -177,7 +183,7 @@ class Tools:
         if not self._may_write:
             hint = "leave out write_to to get the text; its user can start it with harness mcp --allow-write"
             raise UserMistake("this server writes no files", hint=hint)
-        return _option("output", self._folder.place(path))
+        return _option("output", self._folder.new_file(path))
 
     async def _answer(self, context: Context, job: Job, wait_s: float, *, is_own: bool = True) -> dict[str, Any]:
         """Wait for the end of a job, and report each step; a call that its client cancels stops its own job."""

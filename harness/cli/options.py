@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from harness.arguments import Option, OptionGroup
+from harness.errors import UserMistake
 from harness.model.text import parse_size
 from harness.question.parsing import read_duration
 from harness.settings import Settings
@@ -224,7 +225,9 @@ def lines_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--json-lines` to a command, which gets what writes them, or None, as the argument `lines`."""
     words = "Print each step as one JSON object in a line as it happens, the answer or the error last."
 
-    def made(_context: click.Context, _param: click.Parameter, is_given: bool) -> JsonLines | None:
+    def made(context: click.Context, _param: click.Parameter, is_given: bool) -> JsonLines | None:
+        if is_given and "--json" in context.meta["typed"]:
+            raise UserMistake("--json and --json-lines each print something else: give one of them")
         return JsonLines() if is_given else None
 
     return option("Output", OPTION, "lines", is_flag=True, callback=made, help=words)(command)

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from attrs import frozen
+from attrs import asdict, frozen
 
 from harness.api import reported_answer
 from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.bisection.declared_bounds import proved_bounds
 from harness.bisection.wording import contradicted
-from harness.cli.options import output_option, repro_argument, settings_options
+from harness.cli.options import json_option, output_option, repro_argument, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome, name_of
-from harness.model.text import counted, listed
+from harness.model.text import counted, listed, picked, to_json
 from harness.question.project import find_project
 from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
@@ -76,6 +76,7 @@ class Pinned:
 )
 @output_option("Write there instead of to stdout.")
 @project_options
+@json_option("the set, or with --prove the bounds, as JSON")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def pin(
     repro: str | None,
@@ -88,6 +89,7 @@ def pin(
     output: Path | None,
     project: ChosenProject,
     constraints: Path | None,
+    as_json: bool,
     settings: Settings,
 ) -> None:
     """Print the newest set of packages with which REPRO, or a command, passes; without either, that of the last answer.
@@ -108,10 +110,10 @@ def pin(
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if declared:
-        _prove(Request(repro=repro, run=run, good=good, bad=bad, project=project), declared, settings)
+        _prove(Request(repro=repro, run=run, good=good, bad=bad, project=project), declared, settings, as_json=as_json)
     if run or repro or project.from_junit:
         request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
-        with reporting(Console(stderr=True), quiet=False) as reporter:
+        with reporting(Console(stderr=True), quiet=as_json) as reporter:
             answer, _ = reported_answer(request, settings, reporter)
     elif good or bad:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
@@ -128,22 +130,25 @@ def pin(
     style = style or ("uv" if is_package else "pip")
     options = options_of_uv_add(root) if root is not None and style == "uv" and answer.asked.repro.argv else {}
     text = written(newest, answer, style, options, exact=exact)
+    if as_json:
+        packages = {pin.name: pin.version for pin in newest.lock.pins}
+        text = to_json({**picked(newest, "sentence is_newest constraints"), "packages": packages, "text": text})
     print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
         click.echo(f"  written to {output}", err=True)
     sys.exit(0 if newest.is_newest else _NOT_SURE)
 
 
-def _prove(request: Request, declared: tuple[str, ...], settings: Settings) -> NoReturn:
+def _prove(request: Request, declared: tuple[str, ...], settings: Settings, *, as_json: bool) -> NoReturn:
     """Print which declared bounds are true, and exit: 1 if one is not, 3 if one could not be judged."""
     if request.good or request.bad:
         raise UserMistake("--good and --bad do not apply to --prove", hint="a requirement names its ends itself")
     if not (request.run or request.repro):
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    with reporting(Console(stderr=True), quiet=False) as reporter:
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
         bounds = proved_bounds(request, [text for text in declared if text != _OWN], settings, reporter)
-    click.echo()
-    for bound in bounds:
+    click.echo(to_json([asdict(bound) for bound in bounds]) if as_json else "")
+    for bound in bounds if not as_json else ():
         word = {True: "true", False: "untrue", None: "not sure"}[bound.is_true]
         instead = f"; true is {bound.instead}" if bound.instead else ""
         click.echo(f"{word:<8}  {bound.requirement}  {bound.sentence}{instead}")

@@ -17,6 +17,7 @@ from harness.bisection.by_culprit import answers_by_culprit
 from harness.cli.options import complete_answers, output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
+from harness.model.text import to_json
 from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
 from harness.report.page import RENDERERS
@@ -34,11 +35,11 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=click.Choice(["table", "csv"]), default="table", show_default=True)
+@click.option("--format", "style", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @output_option("Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
-    """Show every observation that is kept: a row each; csv has all columns.
+    """Show every observation that is kept: a row each; csv and json have all columns.
 
     \b
     harness results
@@ -47,7 +48,8 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     rows = Store.opened(settings.results).rows()
     if not rows:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
-    print_or_write(_csv(rows) if style == "csv" else _table(rows, output), output)
+    as_json = f"{to_json(rows)}\n" if style == "json" else ""
+    print_or_write(as_json or (_csv(rows) if style == "csv" else _table(rows, output)), output)
 
 
 @click.command()

@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.arguments import OptionGroup
 from harness.atomic import write_whole
 from harness.bisection.ask import question_of
-from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, lines_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import check_replaceable, constraints_text
 from harness.errors import HarnessError, Interrupted, NoSpace, UserMistake
@@ -36,6 +36,7 @@ from harness.settings import Settings
 from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text, short_path
+from harness.terminal.stream import JsonLines
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
 from harness.watch.state import MOST_UNJUDGED, Night, NightArchive, Past
@@ -64,8 +65,11 @@ Exit codes:
     help="Stop after this long; what is left runs first next night.",
 )
 @json_option("the record of the night as JSON (schema 1)")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
-def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, settings: Settings) -> None:
+def nightly(
+    file: Path, date: str | None, budget: float | None, as_json: bool, lines: JsonLines | None, settings: Settings
+) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
     Axes follow the index by `latest` or `prereleases`. A cell that was good and fails now is run again; its cause is
@@ -83,7 +87,7 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     past = archive.past(before=start)
     archive.put(Night(matrix.name, start.isoformat()))  # a night that can't begin is one, too
     with (
-        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
         open_sessions(
             settings, pythons_of(matrix), spent := Budget(reporter, time.monotonic, budget), as_of=start
         ) as sessions,
@@ -100,7 +104,9 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
                 night = redacted(watch.night, Private(store.secrets))
                 archive.put(night)
     page = write_page(store, private_of(store))
-    if as_json:
+    if lines is not None:
+        lines.answered(night_record(night, past), exit_code(night, past), {"report": page})
+    elif as_json:
         click.echo(to_json(night_record(night, past)))
     else:
         print_night(Console(soft_wrap=True), night, past, store.root)
@@ -134,9 +140,19 @@ _state_option = click.option(
 @click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")
 @click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
 @project_options
+@json_option("the record of the night as JSON")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def watch(
-    run: str, state: Path, name: str, day: str, project: ChosenProject, constraints: Path | None, settings: Settings
+    run: str,
+    state: Path,
+    name: str,
+    day: str,
+    project: ChosenProject,
+    constraints: Path | None,
+    as_json: bool,
+    lines: JsonLines | None,
+    settings: Settings,
 ) -> None:
     """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
 
@@ -151,7 +167,7 @@ def watch(
     check_replaceable(constraints)
     _check_state(state)
     with (
-        reporting(Console(stderr=True), quiet=False) as reporter,
+        reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
         _ended_early(state, name, settings),
         open_session(settings, reporter) as session,
     ):
@@ -161,12 +177,22 @@ def watch(
         night = redacted(night, private_of(session.store))
     night = _counted(night, state)
     _keep(night, state, constraints)
+    code, record = night.status.exit_code, as_record(night, SCHEMA)
+    if lines is not None:
+        lines.answered(record, code, {"night": state / _NIGHT})
+    elif as_json:
+        click.echo(to_json(record))
+    else:
+        _print_watch(night)
+    sys.exit(code)
+
+
+def _print_watch(night: ProjectNight) -> None:
     click.echo(night.sentence)
     if len(night.unjudged) >= MOST_UNJUDGED:
         click.echo(f"Nothing was judged in {len(night.unjudged)} nights in a row.")
     if night.constraints:
         click.echo(f"Workaround: {' '.join(night.constraints)}")
-    sys.exit(night.status.exit_code)
 
 
 @contextlib.contextmanager
@@ -237,8 +263,9 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     help="Open an issue once so many nights in a row have judged nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
+@json_option("what is changed as JSON")
 @settings_options()
-def issues(state: Path | None, unjudged: int, dry_run: bool, settings: Settings) -> None:
+def issues(state: Path | None, unjudged: int, dry_run: bool, as_json: bool, settings: Settings) -> None:
     """Open, update and close the issues in this repository: one for each cause that the nights found.
 
     Nights that judge nothing have an issue of their own, because nobody would hear of a regression.
@@ -266,8 +293,12 @@ def issues(state: Path | None, unjudged: int, dry_run: bool, settings: Settings)
     for action in needed:
         if not dry_run:
             gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
-    if not needed:
+        if not as_json:
+            click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
+    if as_json:
+        rows = [{"kind": action.kind.value, "title": action.title} for action in needed]
+        click.echo(to_json({"repository": gh.repository, "dry_run": dry_run, "actions": rows}))
+    elif not needed:
         click.echo(f"nothing to change in the issues of {gh.repository}")
 
 

@@ -31,7 +31,10 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
     " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
 )
-_INSERT = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = (  # two builds that link to one file may note it in the other order
+    "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (device, inode) DO UPDATE SET size = excluded.size,"
+    " mtime = excluded.mtime, ctime = excluded.ctime, content = excluded.content WHERE excluded.ctime > files.ctime"
+)
 _SELECT = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
 _LASTS_S = 120.0
 _ENVIRONMENTS = 8
@@ -135,8 +138,10 @@ class Ledger:
 
     def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
         for status, content in contents:
-            state = status.st_size, status.st_mtime_ns, status.st_ctime_ns, content
-            self._noted[status.st_dev, status.st_ino] = state
+            key = status.st_dev, status.st_ino
+            former = self._noted.get(key)
+            if former is None or former[2] < status.st_ctime_ns:
+                self._noted[key] = status.st_size, status.st_mtime_ns, status.st_ctime_ns, content
 
     def _answer(self, ask: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> list[tuple[Any, ...]]:
         try:

@@ -325,33 +325,48 @@ def _beside(folder: Path, name: str) -> bytes:
 
 
 def _packed(repro: Repro, trees: Trees) -> tuple[Repro, tuple[SentFolder, ...]]:
-    """Return the repro with a relative search path, and the folders that its entries start with."""
-    paths = [Path(text) for text in repro.search_path if Path(text).is_dir()]
+    """Return the repro with names of folders in place of paths of this machine, and those folders.
+
+    They are those that it imports from or is given, and its project; a search path inside of that stays as it is.
+    """
+    paths = [path for path in map(Path, repro.search_path) if path.is_absolute() and path.is_dir()]
     roots = [path for path in paths if not any(other in path.parents for other in paths)]
     folders = {root: _archive(root, trees) for root in roots}
-    entries = [
-        (Path(folder.name) / path.relative_to(root)).as_posix()
+    sent_as = {
+        str(path): (Path(folder.name) / path.relative_to(root)).as_posix()
         for path in paths
         for root, folder in folders.items()
         if path.is_relative_to(root)
-    ]
-    archives = [_archive(Path(tree.folder), trees) for tree in repro.given if tree.folder]
-    sent = {folder.name: folder for folder in (*folders.values(), *archives)}
+    }
+    entries = [sent_as.get(text, text) for text in repro.search_path if text in sent_as or not Path(text).is_absolute()]
+    others = [Path(tree.folder) for tree in repro.given if tree.folder]
+    project = _archive(Path(repro.project), trees) if repro.project else SentFolder("")
+    archives = (*folders.values(), *(_archive(folder, trees) for folder in others), project)
     bare = tuple(evolve(tree, folder="") for tree in repro.given)
-    return evolve(repro, search_path=tuple(dict.fromkeys(entries)), given=bare), tuple(sent.values())
+    packed = evolve(repro, search_path=tuple(dict.fromkeys(entries)), given=bare, project=project.name)
+    return packed, tuple({folder.name: folder for folder in archives if folder.name}.values())
 
 
 def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace) -> Repro:
-    """Return the repro with its search path in this machine's cache. Unpacks the folders that are not there yet."""
-    trees = Trees(workspace)
+    """Return the repro with folders of this machine's cache. Unpacks those that are not there yet."""
+    trees, places = Trees(workspace), dict[str, str]()
     for folder in folders:
         if trees.folder(folder.name) is None:
             with claimed_folder(workspace.building, "sent-") as partial:
                 folder.unpack(partial)
                 if trees.keep(partial) != folder.name:
                     raise UserMistake(f"{folder.name}.tar.gz is not the folder that was packed", hint="copy it again")
-    given = tuple(evolve(tree, folder=str(workspace.trees / tree.digest)) for tree in repro.given)
-    return evolve(repro, search_path=tuple(str(workspace.trees / entry) for entry in repro.search_path), given=given)
+        places[folder.name] = str(workspace.trees / folder.name)
+    if not {repro.project, *(tree.digest for tree in repro.given)} - {""} <= places.keys():
+        raise Refused("its folder is incomplete: a folder that its runs are given is not in it")
+
+    def here(entry: str) -> str:
+        name, _, rest = entry.partition("/")
+        return str(Path(places[name], rest)) if name in places else entry
+
+    given = tuple(evolve(tree, folder=places.get(tree.digest, "")) for tree in repro.given)
+    search_path = tuple(map(here, repro.search_path))
+    return evolve(repro, search_path=search_path, given=given, project=places.get(repro.project, ""))
 
 
 @lru_cache(maxsize=4)  # a bisection of another package sends the same folder with each run

@@ -89,8 +89,7 @@ def _of_report(report: Path, command: TestCommand, folders: Sequence[Path]) -> t
         (tests if test else others).append(test or plain(".".join(filter(None, case[:2]))))
     if not tests:
         raise UserMistake(
-            f"none of the {counted(len(failed), 'test')} that failed in {report} is in this project: "
-            f"{listed(others, _SHOWN)}",
+            f"no test that failed in {report} is in this project: {listed(others, _SHOWN)}",
             hint="go to the folder in which these tests ran, or name it with --project",
         )
     tests = list(dict.fromkeys(tests))

@@ -33,6 +33,37 @@ class _Block:
     text: str
 
 
+def files_with_versions(
+    files: Mapping[str, str], older: Mapping[str, str], versions: Mapping[str, str | None]
+) -> dict[str, str] | None:
+    """Do the same as `with_versions` for a file, the first of `files`, and those that it includes, by their paths.
+
+    `older` are the same of the older version, whose file may have another path. A package is put back in each file that
+    names it, or else in the one that did.
+    """
+    first = next(iter(files))
+    before = {**older, first: next(iter(older.values()), "")}
+    is_lock = first.endswith(_TABLES)
+    named = {path: {block.name for block in _blocks(text, is_lock=is_lock)} for path, text in files.items()}
+    homes = {path: {block.name for block in _blocks(before.get(path, ""), is_lock=is_lock)} for path in files}
+    edited: dict[str, str] = {}
+    for path, text in files.items():
+        own = {
+            name: version
+            for name, version in versions.items()
+            if name in named[path]
+            or (
+                not any(name in names for names in named.values())
+                and path == next((home for home, names in homes.items() if name in names), first)
+            )
+        }
+        after = with_versions(text, before.get(path, ""), own, path)
+        if after is None:
+            return None
+        edited[path] = after
+    return edited
+
+
 def with_versions(text: str, older: str, versions: Mapping[str, str | None], file: str) -> str | None:
     """Return the text of a `file` in which packages have the entries of its `older` text; None takes one out.
 

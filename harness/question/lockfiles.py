@@ -40,6 +40,8 @@ _LONGEST_LINE = 50_000
 _NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
 _ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
 LOCAL_PROJECT = "is a local project"
+# conda's packages say in which folder they were built, on a machine of conda.
+_BUILT_BY_CONDA = re.compile(r"^file:.*/(?:feedstock_root|conda-bld|croot)/")
 _SHOWN = 6  # packages that are named
 _INSTALLERS = frozenset({"pip", "wheel"})
 
@@ -337,6 +339,8 @@ def installed_pins(installed: Installed, where: str) -> Pins:
             continue
         if parsed_version(release) is None:
             notes.append(f"{project} is installed without a version: left out")
+        elif _BUILT_BY_CONDA.search(origin):
+            entries.append(_Entry(project, release))
         elif origin.startswith("file:"):
             notes.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
         else:

@@ -68,7 +68,11 @@ class TrackedFile:
             top = Path(folder)
             (top / ".git").mkdir()  # the files may include others of the repository, and none outside it
             place = top / self.path
-            if not self._write(commit, top):
+            files = self.files_in(commit)
+            for path, content in files.items():
+                (top / path).parent.mkdir(parents=True, exist_ok=True)
+                (top / path).write_bytes(content)
+            if self.path not in files:
                 raise UserMistake(f"{self.path} did not exist in commit {commit.described}", hint=self._hint(commit))
             if place.name != _DECLARES:
                 try:
@@ -81,24 +85,31 @@ class TrackedFile:
                 raise UserMistake(f"{self.path} required nothing in commit {commit.described}", hint=self._hint(commit))
             return Pins(required.requirements)
 
-    def _write(self, commit: Commit, top: Path) -> bool:
-        """Write the file and those that it includes below a folder; returns whether the commit has it."""
+    def files_in(self, commit: Commit | None) -> dict[str, bytes]:
+        """Return the file and those that it includes by their paths, as in a commit; as they are now without one."""
         waiting, known = [self.path], {self.path}
         if self.path.endswith(_DECLARES):
             waiting += [normpath(f"{PurePosixPath(self.path).parent}/{name}") for name in FILES if name != _DECLARES]
+        files: dict[str, bytes] = {}
         while waiting and len(known) < _MOST_FILES:
             path = waiting.pop(0)
-            content = self.repository.file(commit.sha, path) if not path.startswith(("/", "..")) else None
+            content = self._content(path, commit) if not path.startswith(("/", "..")) else None
             if content is None:
                 continue
-            (top / path).parent.mkdir(parents=True, exist_ok=True)
-            (top / path).write_bytes(content)
+            files[path] = content
             if path.endswith((".txt", ".in")):
                 names = (match["path"] for match in _INCLUDED.finditer(content.decode("utf-8", "replace")))
                 included = [normpath(f"{PurePosixPath(path).parent}/{name}") for name in names if "://" not in name]
                 waiting += [other for other in included if other not in known]
                 known.update(included)
-        return (top / self.path).exists()
+        return files
+
+    def _content(self, path: str, commit: Commit | None) -> bytes | None:
+        if commit is not None:
+            return self.repository.file(commit.sha, path)
+        with contextlib.suppress(OSError, ValueError):
+            return (self.repository.folder / path).read_bytes()
+        return None
 
     def _hint(self, commit: Commit) -> str:
         """Say which commits have the file that one of them lacks."""
@@ -152,11 +163,15 @@ def branched_at(path: Path, branch: str = "") -> Commit:
     """
     hint = "name the lock before the update with --base, such as uv.lock@main"
     with contextlib.suppress(BadRepository):
-        repository = TrackedFile.at(path).repository
+        file = TrackedFile.at(path)
+        repository = file.repository
         hint = repository.what_is_missing() or hint
+        head = repository.commit("HEAD")
         for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
             with contextlib.suppress(BadRepository):
-                return repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+                sha = repository.merge_base("HEAD", repository.commit(name).sha)
+                if sha != head.sha or file.files_in(head) != file.files_in(None):
+                    return repository.describe(sha)
     raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
 
 

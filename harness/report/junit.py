@@ -70,9 +70,12 @@ def _reasons(answer: Answer, results: tuple[TestResult, ...]) -> dict[str, tuple
     holders = [result.id for result in results if result.outcome is TestOutcome.ERROR]
     nothing = ("", answer.sentence) if not answer.failures else ("", "")
     reasons = dict.fromkeys(failed, nothing)
-    apart = {"fails at both ends": answer.comparison.failing_at_both, "flaky": answer.comparison.flaky}
-    for why, tests in apart.items():
-        reasons |= dict.fromkeys(failed.intersection(tests), (why, answer.sentence))
+    apart = {
+        ("fails at both ends", "It fails with the packages of the good end, too."): answer.comparison.failing_at_both,
+        ("flaky", "It passed and failed with the same packages."): answer.comparison.flaky,
+    }
+    for reason, tests in apart.items():
+        reasons |= dict.fromkeys(failed.intersection(tests), reason)
     for failure in answer.failures:
         culprits = " and ".join(map(_named, failure.culprits))
         why = f"{'fixed in' if answer.boundary.is_fix else 'fails since'} {culprits}" if culprits else failure.note

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -355,6 +356,11 @@ def with_own_folders(repro: Repro, target: Path) -> Repro:
 def copy_tree(source: Path, target: Path) -> None:
     """Copy a folder that a run may change; on file systems with reflinks, files share their blocks until then."""
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, copy_function=_clone)
+    if not source.stat().st_mode & stat.S_IWUSR:  # it is kept read-only in the cache
+        for parent, names, files in os.walk(target):
+            for path in (Path(parent, name) for name in ("", *names, *files)):
+                if not path.is_symlink():
+                    path.chmod(path.stat().st_mode | stat.S_IWUSR)
 
 
 def _clone(source: str, target: str) -> None:

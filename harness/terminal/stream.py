@@ -51,6 +51,15 @@ def last_line(what: str, exit_code: int, record: Path | None = None) -> str:
     return " ".join(["harness:", what, f"exit={exit_code}", *stored])
 
 
+def error_record(error: HarnessError, message: str, hint: str) -> dict[str, Any]:
+    """Describe an error for programs, with its message and hint without secrets.
+
+    `retry` says whether the same command may succeed later: it goes on where it stopped.
+    """
+    retry = not isinstance(error, (UserMistake, HarnessFault))
+    return {"error": message, "hint": hint, "exit_code": error.exit_code, "retry": retry}
+
+
 @define
 class JsonLines:
     """A reporter that writes each event to `out` as a line; `now` is its clock, in seconds, which `began` then."""
@@ -69,13 +78,9 @@ class JsonLines:
         paths = {name: str(path) for name, path in files.items() if path is not None}
         self._write({"event": "answer", "exit_code": exit_code, "answer": answer, "files": paths})
 
-    def failed(self, error: HarnessError, message: str, hint: str) -> None:
-        """Write the last line: an error, with its message and hint without secrets.
-
-        `retry` says whether the same command may succeed later: it goes on where it stopped.
-        """
-        retry = not isinstance(error, (UserMistake, HarnessFault))
-        self._write({"event": "error", "exit_code": error.exit_code, "error": message, "hint": hint, "retry": retry})
+    def failed(self, error: Mapping[str, Any]) -> None:
+        """Write the last line: an error, as `error_record` describes it."""
+        self._write({"event": "error", **error})
 
     def _write(self, record: Mapping[str, Any]) -> None:
         line = {"schema": SCHEMA, "at": round(self.now() - self.began, 3), **record}

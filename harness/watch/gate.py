@@ -7,6 +7,7 @@ are in the base. It is written as a file of that kind, and verified by a run in 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import re
 import shlex
@@ -21,7 +22,7 @@ from harness.bisection.flow import snapshots_of
 from harness.bisection.observing import Observer
 from harness.bisection.sections import sections_of
 from harness.bisection.showing import json_of
-from harness.errors import UserMistake
+from harness.errors import NoNetwork, UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, name_of, parsed_version
 from harness.model.requirements import exact_version
@@ -115,7 +116,7 @@ class GateResult:
     def page(self, private: Private) -> Page:
         """Return the comment on a pull request, without private data of this machine.
 
-        The diff is only freed of secrets: what else it names, such as an index, is in the repository already.
+        The diff stays as it is: the repository has its lines already.
         """
         diff, parts = self.part.diff if self.part is not None else "", self.part
         answer = redacted(self.answer, private)
@@ -197,7 +198,10 @@ class Gate:
         is_enough = not changes or not (question.policy.flaky or question.policy.confirm)
         if run.outcome is Outcome.COMPLETED and is_enough:
             return evolve(result, status=GateStatus.PASSES, sentence=self._passes(changes))
-        if base is None:
+        if base is not None and changes:
+            older = self._run(base)
+            why_not = f"{_text(question.good)} can't be installed: {older.detail}" if _lacks(older) else ""
+        if base is None or why_not:
             return evolve(result, sentence=f"Not judged: {why_not.rstrip('.')}.")
         if not changes:
             sentence = f"{question.repro.name} fails, and the update changes no package: it is not the cause."
@@ -233,16 +237,13 @@ class Gate:
 
     def _notes(self, head: Snapshot, changes: tuple[Change, ...]) -> tuple[str, ...]:
         """Return what to know of the head, such as that an author has withdrawn a release."""
-        releases = [
-            release
-            for change in changes
-            if change.after and (release := self.session.index.known_release(change.name, change.after)) is not None
-        ]
-        withdrawn = [
-            f"{release.project} {release.version} is yanked{f': {release.yanked}' if release.yanked else ''}"
-            for release in releases
-            if release.yanked is not None
-        ]
+        withdrawn: list[str] = []
+        with contextlib.suppress(NoNetwork):  # the packages themselves may be known
+            for change in changes:
+                release = self.session.index.known_release(change.name, change.after) if change.after else None
+                if release is not None and release.yanked is not None:
+                    why = f": {release.yanked}" if release.yanked else ""
+                    withdrawn.append(f"{release.project} {release.version} is yanked{why}")
         return (*withdrawn, *head.notes)
 
     def _missing(self, snapshots: Snapshots, snapshot: Snapshot) -> dict[str, str]:
@@ -265,9 +266,13 @@ class Gate:
         why = self._contradiction(head) if kind_of_file(head.end) == ".txt" else ""
         if why and (base is None or not self._contradiction(base)):
             return None, why
+        run = self._run(head)
+        return (None, run.detail) if _lacks(run) else (run, "")
+
+    def _run(self, snapshot: Snapshot) -> Observation:
+        """Run the tests in a fresh process, unless the store has that run."""
         prober = self.session.prober
-        run = prober.execute(prober.prepare(evolve(head.itself(), fresh=True)))
-        return (None, run.detail) if run.outcome in (Outcome.UNINSTALLABLE, Outcome.UNRESOLVABLE) else (run, "")
+        return prober.execute(prober.prepare(evolve(snapshot.itself(), fresh=True)))
 
     def _contradiction(self, snapshot: Snapshot) -> str:
         """Return what the resolver says if the packages of an end contradict each other, "" if they don't."""
@@ -296,9 +301,16 @@ class Gate:
                 part = Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
             except (MachineFailedError, UserMistake) as error:
                 why = f": {error}"
+        if part is None and len(result.changes) == 1 and not why:
+            return result
         if part is None:
             return evolve(result, notes=(f"no part of the update is known to pass{why}", *result.notes))
         return evolve(result, part=part)
+
+
+def _lacks(run: Observation) -> bool:
+    """Whether a run has no environment because a package can't be installed."""
+    return run.outcome in (Outcome.UNINSTALLABLE, Outcome.UNRESOLVABLE)
 
 
 def _text(end: End | None) -> str:

@@ -15,7 +15,7 @@ from harness.bisection.packages import PackageSearch
 from harness.errors import BadRepository, UserMistake
 from harness.model import Change, Lock, Observation, Outcome, name_of
 from harness.model.text import counted, listed
-from harness.question.lock_edits import command_of, diff_of, with_versions
+from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
 from harness.question.request import End, EndKind
 from harness.question.revisions import TrackedFile
@@ -127,15 +127,18 @@ class Parts:
         """Return the probe of the head without some changes, and the diff to its file if the file can be edited."""
         end, other = self.head.end, self.base.end
         resolved = self._head.at(self.session.prober, held)
-        before, older = _content(end), _content(other) if kind_of_file(end) == kind_of_file(other) else ""
-        name = Path(end.path.name) if end.path is not None else Path()
-        after = with_versions(before, older, held, name.name) if "\r" not in before else None
+        before, older = _files(end), _files(other) if kind_of_file(end) == kind_of_file(other) else {}
+        is_unix = before and not any("\r" in text for text in before.values())
+        after = files_with_versions(before, older, held) if is_unix else None
         if after is None:
             return resolved, ""
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
-            path.write_text(after, encoding="utf-8")
-            edited = End(EndKind.LOCK, end.text, end.moment, path)
+            top = Path(folder)
+            (top / ".git").mkdir()  # its files may include each other
+            for path, text in after.items():
+                (top / path).parent.mkdir(parents=True, exist_ok=True)
+                (top / path).write_text(text, encoding="utf-8")
+            edited = End(EndKind.LOCK, end.text, end.moment, top / next(iter(after)))
             try:
                 snapshot = self.both.snapshots.of(edited)
             except UserMistake:
@@ -143,7 +146,7 @@ class Parts:
         wanted = {pin.name: pin.version for pin in self.head.lock.pins} | dict(held)
         if any(snapshot.lock.version_of(name) != version for name, version in wanted.items()):
             return resolved, ""
-        return snapshot.itself(), diff_of(before, after, _place(end))
+        return snapshot.itself(), "".join(diff_of(before[path], text, path) for path, text in after.items())
 
     def _more(self, left: Groups, held: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return what must be held back, too, for the rest of the failures to go."""
@@ -192,29 +195,24 @@ def failures_of(both: BothEnds, answer: Answer | None) -> Groups:
     return groups
 
 
-def _content(end: End) -> str:
-    """Return the text of an end's file, as it is now or in its commit; "" if it can't be read."""
+def _files(end: End) -> dict[str, str]:
+    """Return the text of an end's file and of those that it includes, by path in its repository, if it has one.
+
+    Empty if one of them can't be read.
+    """
     if end.path is None:
-        return ""
+        return {}
     try:
-        if end.commit is None:
-            return end.path.read_bytes().decode()
         file = TrackedFile.at(end.path)
-        return (file.repository.file(end.commit.sha, file.path) or b"").decode()
-    except (OSError, ValueError, BadRepository):
-        return ""
+        contents = file.files_in(end.commit)
+    except BadRepository:
+        contents = {end.path.name: end.path.read_bytes()}
+    try:
+        return {path: content.decode() for path, content in contents.items()}
+    except ValueError:
+        return {}
 
 
 def kind_of_file(end: End) -> str:
     """Return the suffix of an end's file, that of requirements files for all of these."""
     return end.path.suffix if end.path is not None and end.path.suffix != ".in" else ".txt"
-
-
-def _place(end: End) -> str:
-    """Return the path of an end's file in its repository, else its name."""
-    if end.path is None:
-        return ""
-    try:
-        return TrackedFile.at(end.path).path
-    except BadRepository:
-        return end.path.name

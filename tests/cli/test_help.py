@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from harness.arguments import OptionGroup
+from harness.bisection import showing
+from harness.bisection.answer import Status
 from harness.cli import cli
+from harness.cli.main import EXIT_CODES
 from harness.cli.options import SectionCommand, option, settings_options
+from harness.errors import HarnessError
 
 _HEAVY = ("rich", "attrs", "cattrs", "requests", "pandas", "packaging", "harness.session", "harness.cli.bisect")
 
@@ -96,3 +104,46 @@ def test_the_list_of_commands_is_in_groups_that_begin_with_bisect():
     first = lines.index("Find what broke it:")
     assert lines[first + 1].split()[0] == "bisect"
     assert all(line.split()[0] in cli.list_commands(None) for line in lines[first + 1 : lines.index("", first)])
+
+
+def test_exit_codes_are_those_of_the_errors_and_of_the_answers():
+    def codes(kind):
+        return {kind.exit_code}.union(*map(codes, kind.__subclasses__()))
+
+    listed = [int(code) for code in re.findall(r"^ +(\d+)  ", EXIT_CODES, re.MULTILINE)]
+    assert sorted(listed) == sorted({*codes(HarnessError), *(status.exit_code for status in Status), 4})
+    stream = json.loads(Path(showing.__file__).parents[1].joinpath("terminal/stream.schema.json").read_text("utf-8"))
+    ends = [row["properties"]["exit_code"]["enum"] for row in stream["oneOf"] if "exit_code" in row["properties"]]
+    assert sorted(code for codes in ends for code in codes) == sorted(listed)
+
+
+def test_what_prints_for_people_prints_json_too():
+    """The others write files, open a shell, or serve."""
+    without = {"init", "job", "mcp", "new", "report", "results", "shell", "skill"}
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    flags = {name: {flag for param in command.params for flag in param.opts} for name, command in commands.items()}
+    assert {name for name in commands if "--json" not in flags[name]} == without
+    formats = {name: commands[name].params for name in ("report", "results")}
+    assert all(any("json" in getattr(param.type, "choices", ()) for param in params) for params in formats.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (("bisect", "--json", "--godo"), 2, "No such option"),
+        (("probe", "gone_repro", "--json"), 2, "gone_repro"),
+        (("pin", "--json", "--results", "none"), 2, "no answers in "),
+        (("repros", "--json", "no such thing"), 2, "no known regression"),
+        (("matrix", "gone.toml", "--json"), 2, "gone.toml"),
+        (("match", "gone.log", "--json"), 2, "can't read gone.log"),
+    ],
+)
+def test_with_json_an_error_is_json(words, code, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(cli, words)
+    record = json.loads(ended.stdout)
+    assert record.keys() == {"error", "hint", "exit_code", "retry"}
+    assert (ended.exit_code, record["exit_code"], record["retry"]) == (code, code, False)
+    assert error in record["error"]
+    assert error in ended.stderr

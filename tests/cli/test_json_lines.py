@@ -1,8 +1,9 @@
-"""`harness bisect --json-lines`: a client that knows only the schema; and what a coding agent gets."""
+"""`--json-lines`: a client that knows only the schema follows questions; and what a coding agent gets."""
 
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,75 @@ def lines_of(ended):
     return lines
 
 
+SHORT = ("--depth", "release", "--confirm", "1", "--lanes", "1")
+TESTS = "import brittle, unittest\n\nclass T(unittest.TestCase):\n    def test_step(self):\n        brittle.step()\n"
+MATRIX = """
+[axes]
+repro = "brittle_step"
+[axes.packages]
+brittle = ["1.4", "1.6"]
+"""
+QUESTIONS = [
+    ("bisect", "brittle", "--good", "1.4", "--bad", "1.7", *SHORT),
+    ("bisect", "brittle", "--find-fix", "--good", "1.11", "--bad", "1.8", *SHORT),
+    ("bisect", "--run", "python -m unittest -q test_it", "--good", "old.txt", "--bad", "new.txt", *SHORT),
+    ("history", "brittle", "--from", "1.4", "--to", "1.11", "--lanes", "1"),
+    ("matrix", "tiny.toml", "--lanes", "1"),
+]
+
+
+@pytest.fixture
+def asked(harness, write_repro):
+    """The command in a folder with what the questions name."""
+    write_repro("brittle")
+    files = {"test_it.py": TESTS, "requirements.txt": "brittle\n", "tiny.toml": MATRIX}
+    files |= {"old.txt": "brittle==1.4\n", "new.txt": "brittle==1.7\n"}
+    for name, text in files.items():
+        (harness.folder / name).write_text(text, encoding="utf-8")
+    return harness
+
+
+@pytest.mark.parametrize("words", QUESTIONS, ids=lambda words: " ".join(words[:3]))
+def test_a_client_that_knows_only_the_schema_draws_what_the_terminal_shows(asked, words):
+    ended = asked(*words, "--json-lines")
+    *steps, last = lines_of(ended)
+    assert (last["event"], last["exit_code"]) == ("answer", ended.code), last
+    assert not ended.stderr
+    drawn = [f"{line['word']:<7}  {line['label']}" for line in steps if line["event"] == "judged"]
+    shown = asked(*words, "--results", "other")
+    assert shown.code == ended.code
+    rows = [row for row in shown.stderr.splitlines() if row.startswith(("good ", "bad ", "skipped "))]
+    assert len(rows) > 1
+    waiting = iter(drawn)  # in the same order; repetitions are one row
+    assert all(any(row.startswith(text) for text in waiting) for row in rows if " runs" not in row), (rows, drawn)
+    for label, text in last["answer"].get("head", ()):
+        assert any(
+            row.split()[: len(label.split())] == label.split() and text in row for row in shown.stdout.splitlines()
+        )
+
+
+def test_a_client_stops_a_question_and_goes_on_where_it_stopped(asked):
+    process = asked.start(*QUESTIONS[0], "--json-lines")
+    lines = []
+    for line in process.stdout:
+        lines.append(json.loads(line))
+        if sum(line["event"] == "judged" for line in lines) == 2:
+            process.send_signal(signal.SIGINT)
+            break
+    lines += [json.loads(line) for line in process.communicate()[0].splitlines()]
+    for line in lines:
+        SCHEMA.validate(line)
+    stopped = lines[-1]
+    assert (process.returncode, stopped["event"], stopped["exit_code"], stopped["retry"]) == (130, "error", 130, True)
+    finished = {line["observation"] for line in lines if line["event"] == "judged"}
+    *steps, last = lines_of(asked(*QUESTIONS[0], "--json-lines"))
+    again = {line["observation"]: line["known"] for line in steps if line["event"] == "judged"}
+    assert finished
+    assert all(again[key] for key in finished)
+    assert not all(again.values())
+    assert last["answer"]["first_bad"] == "1.6"
+
+
 def test_the_stream_has_what_the_terminal_shows_and_the_answer_last(harness, counter):
     ended = harness(*ASKED, "--json-lines")
     *steps, last = lines_of(ended)
@@ -43,12 +113,6 @@ def test_the_stream_has_what_the_terminal_shows_and_the_answer_last(harness, cou
     assert last["answer"].keys() == answer.keys()
     stored = json.loads((harness.folder / last["files"]["answer"]).read_text("utf-8"))
     assert stored["answer"]["sentence"] == answer["sentence"]
-    # The rows of the terminal, which leaves out what was shown before.
-    drawn = [f"{line['word']:<7}  {line['label']}" for line in steps if line["event"] == "judged"]
-    printed = harness(*ASKED, "--results", "other").stderr.splitlines()
-    judged = [row for row in printed if row.startswith(("good ", "bad ", "skipped "))]
-    assert judged
-    assert all(any(row.startswith(text) for text in drawn) for row in judged if " runs" not in row)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_cells_of_a_missing_python_are_listed(listed):
 )
 def test_a_mistake_gives_one_sentence_on_stderr(listed, versions, sentence):
     ended = listed(versions, "--json")
-    assert (ended.code, ended.stdout) == (2, "")
+    assert (ended.code, ended.json["exit_code"]) == (2, 2)
     assert sentence in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 

@@ -38,7 +38,7 @@ MISTAKES = [
     ("pin", "no answers in", "harness bisect makes them"),
     ("pin --good 2024-01-01", "say what has to pass", ""),
     ("pin --run 'python check.py' --constraints c.txt", "", "--format constraints -o c.txt"),
-    ("matrix none.toml --table --json", "give one of them", ""),
+    ("matrix none.toml --table --list", "give one of them", ""),
 ]
 
 

@@ -100,7 +100,10 @@ def test_those_of_unittest_are_chosen_for_either_tool_and_others_are_named(folde
         ("<html/>", "begins with <html>"),
         ("<testsuites/>", "has 0 tests, and none that failed"),
         ('<testsuite><testcase classname="a" name="b"/></testsuite>', "has 1 test, and none that failed"),
-        (UNITTEST.replace("test_unit", "test_gone").replace("test_import", "x"), "none of the 4 tests that failed"),
+        (
+            UNITTEST.replace("test_unit", "test_gone").replace("test_import", "x"),
+            "no test that failed in .* is in this project",
+        ),
         ('<?xml version="1.0" encoding="nonsense"?><testsuites/>', "can't be read as XML"),
         ("<testsuites>" + "<testsuite>" * 10_000, "can't be read as XML"),
     ],

@@ -339,12 +339,15 @@ def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
         "~ep-1.1.dist-info": "Name: pep\nVersion: 1.1\n",
         "lost-1.dist-info": "Name: lost\n",
         "private-1.0.dist-info": "Name: private\nVersion: 1.0\n",
+        "numpy-1.26.4.dist-info": "Name: numpy\nVersion: 1.26.4\n",
     }.items():
         (site / folder).mkdir()
         (site / folder / "METADATA").write_text(f"Metadata-Version: 2.1\n{text}")
     (site / "private-1.0.dist-info" / "direct_url.json").write_text('{"url": "https://me:pa55word@example.org/x"}')
+    built = "file:///home/conda/feedstock_root/build_artifacts/numpy_1707225359967/work/dist/numpy-1.26.4.whl"
+    (site / "numpy-1.26.4.dist-info" / "direct_url.json").write_text(f'{{"url": "{built}"}}')
     pins = installed_pins(installed_in(tmp_path / "env" / "bin" / "python"), "env")
-    assert pins.requirements == ("pep==1.2", "private==1.0")
+    assert pins.requirements == ("numpy==1.26.4", "pep==1.2", "private==1.0")
     assert any("lost is installed without a version" in told for told in pins.notes)
     assert "pa55word" not in " ".join(pins.notes)
     assert pins.python == ".".join(map(str, sys.version_info[:3]))

@@ -296,7 +296,7 @@ class Stage:
             answer = ended.json
         elif words[0] == "bisect" and ended.code in (0, 1, 3):
             answer = json_of(Archive(Store.opened(self._results)).get().answer)
-        if words[0] == "bisect" and answer is not None:
+        if words[0] == "bisect" and answer is not None and "error" not in answer:
             _SCHEMA.validate(json.loads(json.dumps(answer)))
         return answer
 

@@ -23,7 +23,7 @@ from harness.events import Reporter, Warned
 from harness.model import Device, Observation, Outcome
 from harness.probing.job import MachineKind, ProbeJob, Refused, Result
 from harness.probing.node import Machine, kind_of
-from harness.probing.probe import Around, Prepared, Probe
+from harness.probing.probe import Around, Prepared, Probe, observation_without_run
 from harness.probing.prober import Prober
 from harness.run.devices import Gpu
 from harness.run.process import pause
@@ -97,6 +97,7 @@ class RemoteProber(Around):
     gpu: Gpu | None = None
     host: str = ""
     warned: set[str] = field(factory=set, eq=False, repr=False)
+    answered: set[str] = field(factory=set, eq=False, repr=False)  # keys
 
     @classmethod
     def over(cls, executor: Executor, local: Prober, reporter: Reporter) -> RemoteProber:
@@ -150,12 +151,13 @@ class RemoteProber(Around):
     def prepare(self, probe: Probe) -> Prepared:
         """Resolve a probe, or answer it from the store. Builds nothing.
 
-        Raises `UserMistake` for a command, because its files are only on this machine.
+        Raises `UserMistake` for a command without a project that names a file, which only this machine has.
         """
-        if probe.repro.argv:
+        own = [word for word in probe.repro.argv if not probe.repro.project and Path(word).exists()]
+        if own:
             raise UserMistake(
-                "--run needs files of this machine, which the workers don't have",
-                hint="write it as a repro (README, 'Write a repro'), or leave out --scheduler",
+                f"--run names {own[0]}, which only this machine has",
+                hint="--project FOLDER sends a copy of its folder to where the runs are",
             )
         return self.prober.prepare(probe, builds=False)
 
@@ -163,7 +165,8 @@ class RemoteProber(Around):
         """Let a machine run a probe, and store its observation here.
 
         A job that was lost, or whose result is refused, is sent again, twice, and one that a machine failed, to other
-        hosts. Raises `Cancelled`, `NoWorkers` if no machine can run it, and any error of the machine.
+        hosts. One that is lost where others were answered has failed with its machine. Raises `Cancelled`, `NoWorkers`
+        if no machine can run it, and any error of the machine.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -172,24 +175,39 @@ class RemoteProber(Around):
             raise ValueError("nothing to run")
         self.store.put_repro(probe.repro)
         job = evolve(ProbeJob.of(probe, probe.lock, prepared.key, self.prober), drift=prepared.drift)
-        result, observation = self._answered(job, self._not_wanted(probe.combination.device))
-        failed = set[str]()
-        while observation.outcome is Outcome.MACHINE_FAILED and len(failed) < TRIES:
-            failed.add(str(observation.machine.get("host", "")))
-            if all(machine.host in failed for machine in self.machines(probe.combination.device).values()):
-                break
-            result, observation = self._answered(job, failed)
+        try:
+            result, observation = self._answered_where_it_works(job)
+        except Lost as lost:
+            if not self.answered:
+                raise NoWorkers(str(lost), hint=CONTINUE) from lost
+            key, failure = prepared.key, Outcome.MACHINE_FAILED
+            return observation_without_run(probe, key, failure, str(lost), probe.lock, setup_s=0.0)
+        self.answered.add(prepared.key)
         # A failed install may be due to the machine's index settings; mixtures are cheap to repeat.
         if observation.outcome is Outcome.UNINSTALLABLE:
             return observation
         return self.store.put_from_elsewhere(observation, result.log)
+
+    def _answered_where_it_works(self, job: ProbeJob) -> tuple[Result, Observation]:
+        """Return the result of a job, of another host if its machine fails it. Raises `Lost` after three tries."""
+        device, failed = job.probe.combination.device, set[str]()
+        result, observation = self._answered(job, self._not_wanted(device))
+        while observation.outcome is Outcome.MACHINE_FAILED and len(failed) < TRIES:
+            failed.add(str(observation.machine.get("host", "")))
+            if all(machine.host in failed for machine in self.machines(device).values()):
+                break
+            result, observation = self._answered(job, failed)
+        return result, observation
 
     def _not_wanted(self, device: Device) -> set[str]:
         hosts = {machine.host for machine in self.machines(device).values()}
         return hosts - {self.host} if self.host in hosts else set()
 
     def _answered(self, job: ProbeJob, avoided: Collection[str]) -> tuple[Result, Observation]:
-        """Return the result of a job, which no host in `avoided` gets while there is another one."""
+        """Return the result of a job, which no host in `avoided` gets while there is another one.
+
+        Raises `Lost` after three tries.
+        """
         why = ""
         for _ in range(TRIES):
             handle = self.executor.submit(job, self._waited_for(job.probe.combination.device, avoided))
@@ -201,7 +219,7 @@ class RemoteProber(Around):
                 why = str(error)
             finally:
                 self.executor.cancel(handle)
-        raise NoWorkers(f"{job.probe.repro.name} has no result after {TRIES} tries: {why}", hint=CONTINUE)
+        raise Lost(f"{job.probe.repro.name} has no result after {TRIES} tries: {why}")
 
     def _accepted(self, result: Result, job: ProbeJob) -> Observation:
         """The observation of a result. Raises `Refused` if it is of another machine kind, or not of the job."""

@@ -9,10 +9,10 @@ from attrs import define, evolve, field
 from support import SIGNED, repro_text
 from support import own_cache as cache  # noqa: F401 - a fixture
 
-from harness.errors import NoWorkers, UserMistake
+from harness.errors import NoWorkers
 from harness.events import SILENT
 from harness.model import Combination, Device, Observation, Outcome
-from harness.model.repro import command_repro, parse_repro
+from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.executors import Lost, RemoteProber
 from harness.probing.job import Result
@@ -225,10 +225,3 @@ def test_without_a_gpu_worker_there_are_no_gpu_lanes(over):
 def test_without_workers_there_is_no_prober(parts):
     with pytest.raises(NoWorkers, match="matches this machine"):
         RemoteProber.over(FakeExecutor({}), parts.prober, SILENT)
-
-
-def test_a_command_is_not_sent(over, interpreter):
-    prober, _ = over()
-    asked = Combination(python=interpreter.version, requirements=())
-    with pytest.raises(UserMistake, match="files of this machine"):
-        prober.prepare(Probe(command_repro("pytest tests"), asked))
