@@ -87,9 +87,8 @@ def gate(
     harness gate --run pytest --base uv.lock@main --head uv.lock
     harness gate --run "python -m unittest" --base requirements.txt@HEAD^1 --comment comment.md
     """
-    if not parts["run"] and not parts["repro"]:
-        raise UserMistake("say what has to pass", hint='give a command with --run "COMMAND", or name a repro')
     head = head or str(_lock_here(project))
+    parts["run"] = project.command(parts["run"])
     required = required_python(parts["repro"], parts["run"], None)
     with (
         reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,

@@ -7,6 +7,7 @@ are in the base. It is written as a file of that kind, and verified by a run in 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import re
 import shlex
@@ -21,7 +22,7 @@ from harness.bisection.flow import snapshots_of
 from harness.bisection.observing import Observer
 from harness.bisection.sections import sections_of
 from harness.bisection.showing import json_of
-from harness.errors import UserMistake
+from harness.errors import NoNetwork, UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, name_of, parsed_version
 from harness.model.requirements import exact_version
@@ -236,16 +237,13 @@ class Gate:
 
     def _notes(self, head: Snapshot, changes: tuple[Change, ...]) -> tuple[str, ...]:
         """Return what to know of the head, such as that an author has withdrawn a release."""
-        releases = [
-            release
-            for change in changes
-            if change.after and (release := self.session.index.known_release(change.name, change.after)) is not None
-        ]
-        withdrawn = [
-            f"{release.project} {release.version} is yanked{f': {release.yanked}' if release.yanked else ''}"
-            for release in releases
-            if release.yanked is not None
-        ]
+        withdrawn: list[str] = []
+        with contextlib.suppress(NoNetwork):  # the packages themselves may be known
+            for change in changes:
+                release = self.session.index.known_release(change.name, change.after) if change.after else None
+                if release is not None and release.yanked is not None:
+                    why = f": {release.yanked}" if release.yanked else ""
+                    withdrawn.append(f"{release.project} {release.version} is yanked{why}")
         return (*withdrawn, *head.notes)
 
     def _missing(self, snapshots: Snapshots, snapshot: Snapshot) -> dict[str, str]:
