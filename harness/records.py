@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 import cattrs
 from packaging.version import Version
@@ -42,6 +42,7 @@ _converter.register_unstructure_hook(datetime, datetime.isoformat)
 _converter.register_structure_hook(Version, lambda text, _: Version(text))
 _converter.register_unstructure_hook(Version, str)
 _converter.register_structure_hook(bytes, lambda text, _: base64.b64decode(text))
+_converter.register_unstructure_hook_func(lambda kind: get_origin(kind) in (frozenset, set), sorted)
 _converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
 
 
