@@ -124,8 +124,8 @@ class ExitCodes(TableFromCode):
     def rows(self) -> Iterable[tuple[str, ...]]:
         """From the help of the command, with the errors of the Python API that have the code."""
         for code, meaning in re.findall(r"^ +(\d+)  (.+)$", EXIT_CODES, re.MULTILINE):
-            of_it = (one.__name__ for one in _subclasses(errors.HarnessError) if one.exit_code == int(code))
-            yield code, meaning, ", ".join(of_it)
+            known = (one for one in _subclasses(errors.HarnessError) if one.__module__ == errors.__name__)
+            yield code, meaning, ", ".join(one.__name__ for one in known if one.exit_code == int(code))
 
 
 class ReproKeys(TableFromCode):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from attrs import asdict, frozen
@@ -14,7 +15,14 @@ from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.bisection.declared_bounds import proved_bounds
 from harness.bisection.wording import contradicted
-from harness.cli.options import json_option, output_option, repro_argument, settings_options
+from harness.cli.options import (
+    SectionCommand,
+    json_option,
+    lines_option,
+    output_option,
+    repro_argument,
+    settings_options,
+)
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
@@ -29,6 +37,7 @@ from harness.settings import Settings
 from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console
+from harness.terminal.stream import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +62,7 @@ class Pinned:
     is_newest: bool = True
 
 
-@click.command()
+@click.command(cls=SectionCommand)
 @repro_argument(required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--good", metavar="DAY", help="A day on which it worked [default: steps back].")
@@ -77,6 +86,7 @@ class Pinned:
 @output_option("Write there instead of to stdout.")
 @project_options
 @json_option("the set, or with --prove the bounds, as JSON")
+@lines_option
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def pin(
     repro: str | None,
@@ -90,6 +100,7 @@ def pin(
     project: ChosenProject,
     constraints: Path | None,
     as_json: bool,
+    lines: JsonLines | None,
     settings: Settings,
 ) -> None:
     """Print the newest set of packages with which REPRO, or a command, passes; without either, that of the last answer.
@@ -110,50 +121,70 @@ def pin(
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if declared:
-        _prove(Request(repro=repro, run=run, good=good, bad=bad, project=project), declared, settings, as_json=as_json)
+        request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
+        _prove(request, declared, settings, lines, as_json=as_json)
+    tell = partial(click.echo, err=True) if lines is None and not as_json else _nothing
     if run or repro or project.from_junit:
         request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
-        with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
             answer, _ = reported_answer(request, settings, reporter)
     elif good or bad:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
     else:
         stored = Archive(Store.opened(settings.results)).get()
         answer = stored.answer
-        click.echo(f"the answer of {stored.kept[:10]} for {stored.repro.name}", err=True)
+        tell(f"the answer of {stored.kept[:10]} for {stored.repro.name}")
     newest = pinned(answer)
-    click.echo(f"\n{newest.sentence}", err=True)
+    tell(f"\n{newest.sentence}")
     if newest.constraints and not exact and style != "constraints":
-        click.echo("  --exact prints the version of each required package", err=True)
+        tell("  --exact prints the version of each required package")
     root = project.folder or find_project(Path.cwd())
     is_package = root is not None and (root / "pyproject.toml").is_file()
     style = style or ("uv" if is_package else "pip")
     options = options_of_uv_add(root) if root is not None and style == "uv" and answer.asked.repro.argv else {}
     text = written(newest, answer, style, options, exact=exact)
-    if as_json:
-        packages = {pin.name: pin.version for pin in newest.lock.pins}
-        text = to_json({**picked(newest, "sentence is_newest constraints"), "packages": packages, "text": text})
-    print_or_write(text if text.endswith("\n") else f"{text}\n", output)
+    if output is not None or (lines is None and not as_json):
+        print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
-        click.echo(f"  written to {output}", err=True)
-    sys.exit(0 if newest.is_newest else _NOT_SURE)
+        tell(f"  written to {output}")
+    packages = {pin.name: pin.version for pin in newest.lock.pins}
+    document = {**picked(newest, "sentence is_newest constraints"), "packages": packages, "text": text}
+    _end(document, 0 if newest.is_newest else _NOT_SURE, lines, as_json=as_json, output=output)
 
 
-def _prove(request: Request, declared: tuple[str, ...], settings: Settings, *, as_json: bool) -> NoReturn:
+def _nothing(_text: str) -> None:
+    """Leave out what is for people."""
+
+
+def _end(document: Any, code: int, lines: JsonLines | None, *, as_json: bool, output: Path | None = None) -> NoReturn:
+    """Print what a program gets, and exit."""
+    if lines is not None:
+        lines.answered(document, code, {"output": output})
+    elif as_json:
+        click.echo(to_json(document))
+    sys.exit(code)
+
+
+def _prove(
+    request: Request, declared: tuple[str, ...], settings: Settings, lines: JsonLines | None, *, as_json: bool
+) -> NoReturn:
     """Print which declared bounds are true, and exit: 1 if one is not, 3 if one could not be judged."""
     if request.good or request.bad:
         raise UserMistake("--good and --bad do not apply to --prove", hint="a requirement names its ends itself")
     if not (request.run or request.repro):
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+    with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
         bounds = proved_bounds(request, [text for text in declared if text != _OWN], settings, reporter)
-    click.echo(to_json([asdict(bound) for bound in bounds]) if as_json else "")
-    for bound in bounds if not as_json else ():
+    is_for_people = lines is None and not as_json
+    if is_for_people:
+        click.echo()
+    for bound in bounds if is_for_people else ():
         word = {True: "true", False: "untrue", None: "not sure"}[bound.is_true]
         instead = f"; true is {bound.instead}" if bound.instead else ""
         click.echo(f"{word:<8}  {bound.requirement}  {bound.sentence}{instead}")
     results = {bound.is_true for bound in bounds}
-    sys.exit(1 if False in results else _NOT_SURE if None in results else 0)
+    code = 1 if False in results else _NOT_SURE if None in results else 0
+    _end({"bounds": [asdict(bound) for bound in bounds]}, code, lines, as_json=as_json)
 
 
 def pinned(answer: Answer) -> Pinned:

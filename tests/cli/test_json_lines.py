@@ -45,6 +45,7 @@ QUESTIONS = [
     ("bisect", "--run", "python -m unittest -q test_it", "--good", "old.txt", "--bad", "new.txt", *SHORT),
     ("history", "brittle", "--from", "1.4", "--to", "1.11", "--lanes", "1"),
     ("matrix", "tiny.toml", "--lanes", "1"),
+    ("pin", "brittle_step", "--good", "2023-05-15", "--bad", "2023-07-15", "--lanes", "1"),
 ]
 
 
