@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.environment.disk_space import remove_leftovers
+from harness.environment.own_pages import for_device
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
@@ -40,7 +42,7 @@ from harness.run.devices import Gpu, check_available, choose_device, find_gpus, 
 from harness.run.launch import cpu_limit, digest_of_variables
 from harness.run.runner import Terms
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.settings import NO_BACKEND, Settings
+from harness.settings import COMMIT, NO_BACKEND, Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -139,17 +141,24 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     """
     workspace = Workspace.opened()
     remove_leftovers(workspace)
-    pip = evolve(read_pip_settings(), own=settings.with_index_of(None).own_indexes)
+    gpus = find_gpus(os.environ)
+    has_gpu = bool(gpus) and settings.device not in ("cpu", "emulated")
+    own = settings.with_index_of(None).own_indexes
+    if any(COMMIT in url for _, url in own):
+        raise UserMistake(f"an index with {COMMIT} is for a question between commits", hint="harness bisect asks it")
+    chosen = partial(for_device, settings.torch_backend, workspace, reporter, has_gpu=has_gpu)
+    pip = evolve(read_pip_settings(), own=tuple((name, chosen(name, url)) for name, url in own))
     sandbox, rights = _sandbox(settings, reporter, workspace)
+    # The builds of an index of its own are chosen from that index; uv would look at PyTorch's own as well.
     backend = _torch_backend(settings)
+    backend = {TORCH_BACKEND: ""} if backend and "torch" in dict(own) else backend
     uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     _note_results(workspace, store.root)
-    gpus = find_gpus(os.environ)
-    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
+    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend is not None
     builder = Builder(
         uv,
         interpreter,

@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 7 * 24 * 3600.0  # of one run
 NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
+# The indexes of nightly builds that `--nightly` knows, with their projects.
+_BACKEND, COMMIT = "{backend}", "{commit}"  # a name of `torch_backend`; the hash of a commit, which has a folder
+_NIGHTLY = {
+    f"https://download.pytorch.org/whl/nightly/{_BACKEND}": "torch torchaudio torchvision",
+    "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple": "contourpy h5py matplotlib networkx numpy "
+    "pandas pyarrow scikit-image scikit-learn scipy shapely statsmodels xarray",
+    f"https://wheels.vllm.ai/{COMMIT}": "vllm",
+}
+_REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm"}
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
@@ -75,6 +84,11 @@ def _is_url(text: str) -> bool:
     return "://" in text.partition("=")[0]
 
 
+def repository_of_builds(project: str) -> str:
+    """Return the repository whose commits the known index of a project has, "" if none is known."""
+    return _REPOSITORIES.get(project, "")
+
+
 @documented
 @frozen(kw_only=True, field_transformer=with_types)
 class Settings:
@@ -122,6 +136,12 @@ class Settings:
         "--index",
         "Take the package in question, or PROJECT, from this index alone, such as one of nightly builds.",
         metavar="[PROJECT=]URL",
+        not_for=(Trait.PYTHONS,),
+    )
+    nightly: bool = _question(
+        False,
+        "--nightly",
+        "Take the package in question from the index of its nightly builds, if that is known.",
         not_for=(Trait.PYTHONS,),
     )
     from_source: tuple[str, ...] = _question(
@@ -249,13 +269,38 @@ class Settings:
 
         Raises `UserMistake` if there is none, or if the runs are made on workers.
         """
-        if self.index and self.scheduler:
-            raise UserMistake("--index does not apply with --scheduler", hint="UV_INDEX on the workers names it there")
-        pairs = [(subject or "", text) if _is_url(text) else tuple(text.split("=", 1)) for text in self.index]
-        for text, (name, *url) in zip(self.index, pairs, strict=True):
+        if (self.index or self.nightly) and self.scheduler:
+            option = "--nightly" if self.nightly else "--index"
+            raise UserMistake(
+                f"{option} does not apply with --scheduler", hint="UV_INDEX on the workers names it there"
+            )
+        index = (*self.index, *self._nightly_indexes(subject))
+        pairs = [(subject or "", text) if _is_url(text) else tuple(text.split("=", 1)) for text in index]
+        for text, (name, *url) in zip(index, pairs, strict=True):
             if not name or not url or not _is_url(url[0]):
                 raise UserMistake(f"--index takes PROJECT=URL, not {text!r}", hint="without PROJECT it needs a package")
-        return evolve(self, index=tuple(f"{normalized_name(name)}={url}" for name, url in pairs))
+        return evolve(self, index=tuple(f"{normalized_name(name)}={url}" for name, url in pairs), nightly=False)
+
+    def _nightly_indexes(self, subject: str | None) -> tuple[str, ...]:
+        """The index of nightly builds of a project and its companions, if wanted. Raises `UserMistake`."""
+        if not self.nightly:
+            return ()
+        if subject is None:
+            raise UserMistake("--nightly needs the package in question", hint="elsewhere --index PROJECT=URL names it")
+        url, projects = next(
+            ((url, names) for url, names in _NIGHTLY.items() if normalized_name(subject) in names.split()), ("", "")
+        )
+        if not url:
+            known = ", ".join(sorted(name for names in _NIGHTLY.values() for name in names.split()))
+            raise UserMistake(f"no index of nightly builds of {subject} is known", hint=f"--index URL; known: {known}")
+        if _BACKEND in url:
+            backend = self.torch_backend
+            if backend in (None, "auto", NO_BACKEND) and self.device == "cuda":
+                raise UserMistake(
+                    "--nightly needs to know for which CUDA", hint="--torch-backend cu128; the index has others, too"
+                )
+            url = url.replace(_BACKEND, "cpu" if backend in (None, "auto", NO_BACKEND) else str(backend))
+        return tuple(f"{name}={url}" for name in projects.split())
 
     @property
     def own_indexes(self) -> tuple[tuple[str, str], ...]:

@@ -31,6 +31,8 @@ from harness.probing.judge import BY_HAND, Person
 from harness.probing.line import left_out_words
 from harness.probing.trust import ForksDisagree
 from harness.question.commands import ChosenCommand, chosen_command
+from harness.question.commit_index import at_commits
+from harness.question.local_builds import at_local_builds
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
@@ -78,7 +80,8 @@ def ask(
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
     request, settings = at_references(request, settings, reporter)
-    settings = settings.with_index_of(request.subject)
+    request, settings = at_commits(request, settings.with_index_of(request.subject), reporter)
+    request, settings = at_local_builds(request, settings, reporter)
     if request.repro is None:
         request = evolve(request, run=request.project.command(request.run))
     kind, ends = kind_of(request, settings)

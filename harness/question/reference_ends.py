@@ -7,8 +7,6 @@ bad end is the newer release.
 
 from __future__ import annotations
 
-import re
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -18,6 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
 from harness.atomic import sha256_of, write_whole
+from harness.environment.own_pages import with_version
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import normalized_name
@@ -123,7 +122,7 @@ def _write_index(folder: Path, name: str, wheels: Mapping[str, Path]) -> None:
     newer = max(parse_wheel_filename(path.name)[1] for path in wheels.values())
     links = []
     for (sha, path), number in zip(wheels.items(), (newer.public, _next(newer)), strict=True):
-        wheel = _with_version(path, f"{number}+g{sha[:10]}", folder / name)
+        wheel = with_version(path, f"{number}+g{sha[:10]}", folder / name)
         links.append(f'<a href="{quote(wheel.name)}#sha256={sha256_of(wheel)}">{wheel.name}</a>')
     page = "<!DOCTYPE html><html><body>\n" + "\n".join(links) + "\n</body></html>\n"
     write_whole(folder / name / "index.html", page)
@@ -134,24 +133,3 @@ def _next(version: Version) -> str:
     if version.dev is not None:
         return f"{version.public.rpartition('.dev')[0]}.dev{version.dev + 1}"
     return f"{version.public.partition('.post')[0]}.post{(version.post or 0) + 1}"
-
-
-def _with_version(wheel: Path, version: str, target: Path) -> Path:
-    """Write a wheel again with another version into a folder; the version in its modules stays."""
-    project, old, *rest = wheel.name.split("-")
-    target.mkdir(exist_ok=True)
-    path = target / "-".join((project, version, *rest))
-    info, new = f"{project}-{old}.dist-info/", f"{project}-{version}.dist-info/"
-    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for entry in source.infolist():
-            data = source.read(entry)
-            if entry.filename == f"{info}METADATA":
-                data = re.sub(rb"(?m)^Version: .*$", b"Version: " + version.encode(), data, count=1)
-            if entry.filename == f"{info}RECORD":
-                lines = data.decode().replace(info, new).splitlines(keepends=True)
-                data = "".join(
-                    f"{new}METADATA,,\n" if line.startswith(f"{new}METADATA,") else line for line in lines
-                ).encode()
-            entry.filename = entry.filename.replace(info, new, 1)
-            packed.writestr(entry, data)
-    return path

@@ -219,7 +219,8 @@ def at_releases(request: Request, index: Index, now: datetime) -> Request:
 def _release_of(subject: str, text: str, index: Index, now: datetime) -> str:
     if (moment := _moment(text, now)) is None:
         return text
-    releases = [release for release in index.releases(subject) if release.uploaded and release.uploaded <= moment]
+    # A build whose version names only its day counts from the midnight at which the day before ends.
+    releases = [release for release in index.releases(subject) if release.uploaded and release.uploaded < moment]
     if not releases:
         dated = next((release for release in index.releases(subject) if release.uploaded), None)
         hint = f"the oldest is {dated.version}" if dated is not None else "its index has no days: name releases"
