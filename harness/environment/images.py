@@ -5,6 +5,7 @@ Nothing is pulled, and the container has no network and is gone afterwards.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -17,7 +18,7 @@ from harness.model.text import one_line
 from harness.run.result import valid
 
 PREFIXES = ("docker://", "podman://")
-_LONGEST_S = 120.0
+_LONGEST_S, _REMOVAL_S = 120.0, 20.0
 _IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*")
 _LISTING = (
     "import json,platform\n"
@@ -81,7 +82,8 @@ def _run(program: str, image: str, python: str) -> subprocess.CompletedProcess[s
         ) from error
     finally:
         # What is still running after Ctrl-C, or after the time.
-        subprocess.run([program, "rm", "--force", name], capture_output=True, timeout=_LONGEST_S, check=False)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run([program, "rm", "--force", name], capture_output=True, timeout=_REMOVAL_S, check=False)
 
 
 def _refused(program: str, image: str, words: str) -> UserMistake:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from harness.errors import UserMistake
+from harness.model.observation import TESTS_LIMIT
 from harness.model.text import counted, listed, plain
 from harness.run.commands import only, recognised
 
@@ -65,7 +66,7 @@ def _of_cache(command: TestCommand, folders: Sequence[Path]) -> tuple[tuple[str,
     tests = [test for test in map(str, noted) if not places or any(_is_in(test, place) for place in places)]
     if not tests:
         return argv, (f"--lf: {_CACHE} names no failed test of this command, so all of its tests run",)
-    return only(argv, tests), (f"--lf: {counted(len(tests), 'test')} that failed here: {listed(tests, _SHOWN)}",)
+    return only(argv, tests), (f"--lf: {counted(len(tests), 'test')} that failed here: {_shown(tests)}",)
 
 
 def _relative(word: str, here: Path, folder: Path) -> str:
@@ -74,6 +75,11 @@ def _relative(word: str, here: Path, folder: Path) -> str:
     if not os.path.lexists(here / path):
         return ""
     return "::".join([Path(os.path.relpath(here / path, folder)).as_posix(), *names])
+
+
+def _shown(tests: Sequence[str]) -> str:
+    """The first of some tests; their names come from others, and may have what a terminal would obey."""
+    return listed(map(plain, tests), _SHOWN)
 
 
 def _is_in(test: str, place: str) -> bool:
@@ -86,16 +92,16 @@ def _of_report(report: Path, command: TestCommand, folders: Sequence[Path]) -> t
     others: list[str] = []
     for case in failed:
         test = _test_of(case, command.tool, folders)
-        (tests if test else others).append(test or plain(".".join(filter(None, case[:2]))))
+        (tests if test else others).append(test or ".".join(filter(None, case[:2])))
     if not tests:
         raise UserMistake(
-            f"no test that failed in {report} is in this project: {listed(others, _SHOWN)}",
+            f"no test that failed in {report} is in this project: {_shown(others)}",
             hint="go to the folder in which these tests ran, or name it with --project",
         )
     tests = list(dict.fromkeys(tests))
-    notes = [f"{report}: {counted(len(tests), 'test')} failed: {listed(tests, _SHOWN)}"]
+    notes = [f"{report}: {counted(len(tests), 'test')} failed: {_shown(tests)}"]
     if others:
-        notes.append(f"{report}: failed and not in this project: {listed(others, _SHOWN)}: left out")
+        notes.append(f"{report}: failed and not in this project: {_shown(others)}: left out")
     return tuple(tests), tuple(notes)
 
 
@@ -148,6 +154,8 @@ def _failed_in(report: Path) -> tuple[_Case, ...]:
     if not reading.failed:
         hint = "give the report of a run that failed" if reading.cases else "pytest --junitxml=FILE writes such a file"
         raise UserMistake(f"{report} has {counted(reading.cases, 'test')}, and none that failed", hint=hint)
+    if len(reading.failed) > TESTS_LIMIT:
+        raise UserMistake(f"{report} has more than {TESTS_LIMIT:,} failed tests", hint="run all of them with --run")
     return tuple(reading.failed)
 
 
