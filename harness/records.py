@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import cattrs
+from cattrs.cols import is_any_set
 from packaging.version import Version
 
 from harness.atomic import write_whole
@@ -42,6 +43,7 @@ _converter.register_unstructure_hook(datetime, datetime.isoformat)
 _converter.register_structure_hook(Version, lambda text, _: Version(text))
 _converter.register_unstructure_hook(Version, str)
 _converter.register_structure_hook(bytes, lambda text, _: base64.b64decode(text))
+_converter.register_unstructure_hook_func(is_any_set, sorted)
 _converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
 
 

@@ -154,7 +154,15 @@ def device_kind(device: str, machine: Mapping[str, Any]) -> str:
     name = machine.get("name")
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
-    return f"{kind} ({name}{driver})" if name else kind
+    ranks = ranks_in_words(device, machine)
+    return kind + (f" ({name}{driver})" if name else "") + (f", {ranks}" if ranks else "")
+
+
+def ranks_in_words(device: str, machine: Mapping[str, Any]) -> str:
+    """The processes that a launcher started, "" without a launcher: "2 processes with gloo"."""
+    if not machine.get("ranks"):
+        return ""
+    return f"{machine['ranks']} processes{' with gloo' if device == 'cpu' else ''}"
 
 
 def device_worth(observation: Observation, repro: Repro) -> str:

@@ -51,7 +51,12 @@ def first_to_fail(ended: Ended, tail: str, report: Path, repro: Repro) -> tuple[
     """
     if not repro.launch:
         return ended, report
-    if ended.returncode == 1 and (missing := _MISSING.search(tail)):
+    ends: dict[Path, str] = {}
+    for path in (report.with_name(f"{report.name}.{rank}") for rank in range(repro.ranks)):
+        with contextlib.suppress(Unreadable):
+            if (written := read_report(path)) is not None:
+                ends[path] = written.end
+    if not ends and ended.returncode == 1 and (missing := _MISSING.search(tail)):
         package = missing[1].partition(".")[0]
         raise MissingProgram(f"{repro.launch} is not in the environment: add {package} to the repro's dependencies")
     causes = [int(match["code"]) for match in _CAUSE.finditer(tail)]
@@ -59,11 +64,6 @@ def first_to_fail(ended: Ended, tail: str, report: Path, repro: Repro) -> tuple[
         ended = evolve(ended, returncode=causes[-1])
     if ended.signal is not None:
         return ended, report
-    ends: dict[Path, str] = {}
-    for path in (report.with_name(f"{report.name}.{rank}") for rank in range(repro.ranks)):
-        with contextlib.suppress(Unreadable):
-            if (written := read_report(path)) is not None:
-                ends[path] = written.end
     failed = [path for path, end in ends.items() if end != "completed"]
     if failed:
         return ended, min(failed, key=lambda path: path.stat().st_mtime_ns)

@@ -19,6 +19,7 @@ from harness.model import Judgement, Observation, Outcome
 from harness.model.text import counted, in_environment, listed
 from harness.model.verdict import runs_of
 from harness.report.commands import required_names
+from harness.report.phrases import ranks_in_words
 from harness.terminal.console import (
     STYLE,
     Console,
@@ -104,7 +105,7 @@ def print_observation(console: Console, observation: Observation, judgement: Jud
     table.add_row("outcome", observation.outcome.value)
     if judgement is not None and observation.detail not in ("", judgement.reason):
         table.add_row("detail", observation.detail)
-    table.add_row("device", observation.device.value + _described(observation.machine))
+    table.add_row("device", _described(observation))
     if observation.lock is not None:
         named = required_names(observation.requirements)
         pins = {pin.name: pin for pin in (*observation.lock.pins, *observation.installed)}
@@ -144,9 +145,11 @@ def altered_in_words(files: tuple[str, ...]) -> str:
     return f"changed files of its environment, which was thrown away: {shown}"
 
 
-def _described(machine: dict[str, object]) -> str:
-    name = machine.get("name")
-    return f" ({name})" if name else ""
+def _described(observation: Observation) -> str:
+    """The device of a run with the name of its GPU, and the processes that a launcher started."""
+    device, name = observation.device.value, observation.machine.get("name")
+    ranks = ranks_in_words(device, observation.machine)
+    return device + (f" ({name})" if name else "") + (f", {ranks}" if ranks else "")
 
 
 _LEGEND = "  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run"
