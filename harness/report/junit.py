@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -37,25 +38,26 @@ def junit_of(answer: Answer, private: Private) -> str:
     run = _bad_run(answer)
     results = (run.tests if run is not None else ()) or (_whole(answer, run),)
     reasons = _reasons(answer, results)
-    suite = ElementTree.Element("testsuite", name=_NAME, timestamp=run.started[:19] if run is not None else "")
+    suite = ElementTree.Element("testsuite", name=_NAME)
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _properties(answer).items():
         ElementTree.SubElement(properties, "property", name=name, value=plain(value))
-    counts = dict.fromkeys(("failure", "error", "skipped"), 0)
     for result in results:
         case = ElementTree.SubElement(suite, "testcase", {**_address(result.id), "time": f"{result.duration_s:.3f}"})
         if (child := _CHILDREN.get(result.outcome)) is not None:
-            counts[child] += 1
             _add(case, child, result, *reasons.get(result.id, ("", "")))
-    seconds = f"{run.duration_s if run is not None else 0.0:.3f}"
-    total = {"tests": len(results), "failures": counts["failure"], "errors": counts["error"]}
-    suite.attrib |= {name: str(count) for name, count in total.items()}
-    suite.attrib |= {"skipped": str(counts["skipped"]), "time": seconds}
-    suites = ElementTree.Element("testsuites", name=_NAME, time=seconds)
-    suites.attrib |= {name: str(count) for name, count in total.items()}
+    kinds = Counter(_CHILDREN.get(result.outcome) for result in results)
+    total = {"tests": str(len(results)), "failures": str(kinds["failure"]), "errors": str(kinds["error"])}
+    if run is not None:
+        suite.attrib |= {"timestamp": run.started[:19]}
+        total |= {"time": f"{run.duration_s:.3f}"}
+    suite.attrib |= {**total, "skipped": str(kinds["skipped"])}
+    suites = ElementTree.Element("testsuites", {"name": _NAME, **total})
     suites.append(suite)
     ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+    # As text it would declare the encoding of the user's locale.
+    content: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return content.decode() + "\n"
 
 
 def _bad_run(answer: Answer) -> Observation | None:
