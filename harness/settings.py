@@ -30,8 +30,9 @@ NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _BACKEND, COMMIT = "{backend}", "{commit}"  # a name of `torch_backend`; the hash of a commit, which has a folder
 _NIGHTLY = {
     f"https://download.pytorch.org/whl/nightly/{_BACKEND}": "torch torchaudio torchvision",
-    "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple": "contourpy h5py matplotlib networkx numpy "
-    "pandas pyarrow scikit-image scikit-learn scipy shapely statsmodels xarray",
+    "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple": "awkward boost-histogram contourpy cython "
+    "dipy h5py ipython matplotlib networkx numcodecs numpy pandas pillow pyarrow pywavelets scikit-image scikit-learn "
+    "scipy shapely statsmodels sunpy sympy tables xarray zarr",
     f"https://wheels.vllm.ai/{COMMIT}": "vllm",
 }
 _REPOSITORIES = {"vllm": "https://github.com/vllm-project/vllm"}
@@ -300,7 +301,8 @@ class Settings:
                     "--nightly needs to know for which CUDA", hint="--torch-backend cu128; the index has others, too"
                 )
             url = url.replace(_BACKEND, "cpu" if backend in (None, "auto", NO_BACKEND) else str(backend))
-        return tuple(f"{name}={url}" for name in projects.split())
+            return tuple(f"{name}={url}" for name in projects.split())  # each requires the others of its own day
+        return (f"{subject}={url}",)
 
     @property
     def own_indexes(self) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ import click
 
 from harness.api import reported_answer
 from harness.arguments import OptionGroup
+from harness.bisection.answer import Answer
 from harness.bisection.showing import json_of
 from harness.cli.options import (
     FILE,
@@ -166,8 +167,8 @@ def bisect(
         typed = (CONSTRAINTS,) if constraints is not None else ()
         answer, reports = reported_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
-    if junit is not None:
-        write(junit, junit_of(answer, private_of(Store.opened(settings.results, settings.pass_env))))
+    if lines is not None or as_json:
+        _write_junit(answer, junit, settings)
     page = next((path for path in reports if path.suffix == ".html"), None)
     record = short_path(settings.results.absolute() / f"answers/{page.stem}.json") if page is not None else None
     if lines is not None:
@@ -183,4 +184,10 @@ def bisect(
             guilty = [f"{culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits]
             what = " ".join([answer.status.value, *([", ".join(guilty)] if guilty else [])])
             click.echo(last_line(what, answer.exit_code, record))
+        _write_junit(answer, junit, settings)  # if it can't be, the answer is shown nevertheless
     sys.exit(answer.exit_code)
+
+
+def _write_junit(answer: Answer, path: Path | None, settings: Settings) -> None:
+    if path is not None:
+        write(path, junit_of(answer, private_of(Store.opened(settings.results, settings.pass_env))))

@@ -111,21 +111,21 @@ def written(workspace: Workspace, key: str, name: str, links: Iterable[str]) -> 
 
 
 def with_version(wheel: Path, version: str, target: Path) -> Path:
-    """Write a wheel again with another version into a folder; the version in its modules stays."""
-    project, old, *rest = wheel.name.split("-")
+    """Write a wheel again with another version into a folder; what its modules say of their version stays."""
+    project, _, *rest = wheel.name.split("-")
     target.mkdir(exist_ok=True)
     path = target / "-".join((project, version, *rest))
-    info, new = f"{project}-{old}.dist-info/", f"{project}-{version}.dist-info/"
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        old = next(name.partition(".dist-info/")[0] for name in source.namelist() if ".dist-info/" in name)
+        new = f"{project}-{version}"
+        folder = re.compile(rf"^{re.escape(old)}(?=\.(?:dist-info|data)/)", re.MULTILINE)
         for entry in source.infolist():
             data = source.read(entry)
-            if entry.filename == f"{info}METADATA":
+            if entry.filename == f"{old}.dist-info/METADATA":
                 data = re.sub(rb"(?m)^Version: .*$", b"Version: " + version.encode(), data, count=1)
-            if entry.filename == f"{info}RECORD":
-                lines = data.decode().replace(info, new).splitlines(keepends=True)
-                data = "".join(
-                    f"{new}METADATA,,\n" if line.startswith(f"{new}METADATA,") else line for line in lines
-                ).encode()
-            entry.filename = entry.filename.replace(info, new, 1)
+            elif entry.filename == f"{old}.dist-info/RECORD":
+                text = folder.sub(new, data.decode())
+                data = re.sub(r"(?m)^([^,\n]*/METADATA),.*$", r"\1,,", text).encode()
+            entry.filename = folder.sub(new, entry.filename)
             packed.writestr(entry, data)
     return path

@@ -24,17 +24,18 @@ from harness.question.failed_tests import only_failed
 from harness.question.lockfiles import environment_of, read_requirement_file
 from harness.question.project import Project, Projects, find_project, last_commit
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras
+from harness.question.reference_ends import reference_of
 from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
 from harness.question.tools_in_use import plugin_of_option, project_of_program
 from harness.repository.declared import listed_folders, local_sources
-from harness.repository.git import Repository
+from harness.repository.git import Repository, clone_of
 from harness.run.commands import is_python, module_at, program_at, recognised
 
 if TYPE_CHECKING:
     from harness.settings import Settings
 
 _INSTALLERS = ("setuptools", "pip", "wheel")
-_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
+_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*|git\+.*)$")
 
 
 @frozen
@@ -287,7 +288,7 @@ def _names(requirements: Iterable[str]) -> frozenset[str]:
 def folder_of(text: str) -> tuple[str, str] | None:
     """Return the folder that a `--with` value names, with `@REVISION` if it has one, and the project name or "".
 
-    None for a requirement.
+    It may be the URL of a repository, git+URL@REVISION. None for a requirement.
     """
     if (named := _NAMED_FOLDER.match(text)) is not None:
         return named.group("path").removeprefix("file://"), named.group("name")
@@ -301,12 +302,17 @@ def read_folder(text: str, projects: Projects, name: str = "") -> Project:
     """
     path = Path(text).expanduser()
     folder, at, revision = text.rpartition("@")
-    if path.is_dir():
+    reference = reference_of(f"{name} @ {text}", "--with")
+    if reference is None and path.is_dir():
         project = projects.read(path, OWN_REQUIREMENTS)
-    elif not at or not folder:
+    elif reference is None and (not at or not folder):
         raise UserMistake(f"--with {text}: there is no such folder")
     else:
-        repository = Repository.open(Path(folder))
+        if reference is None:
+            repository = Repository.open(Path(folder))
+        else:
+            revision = reference.revision
+            repository = clone_of(reference.url, projects.workspace.clones, revision)
         commit = repository.commit(revision)
         project = projects.read_commit(repository, commit, name)
         project = evolve(project, notes=(f"commit {commit.described}", *project.notes))

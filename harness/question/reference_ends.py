@@ -7,6 +7,7 @@ bad end is the newer release.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -51,7 +52,7 @@ class Reference:
 
 def reference_of(text: str, option: str) -> Reference | None:
     """Read an end of this kind, None for any other. Raises `UserMistake` if it names no revision."""
-    if "git+" not in text:
+    if re.search(r"@\s*git\+", text) is None:
         return None
     try:
         requirement = Requirement(text)

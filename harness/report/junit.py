@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from harness.bisection.answer import Status
 from harness.bisection.by_culprit import answer_about
 from harness.bisection.failures import stands_for
-from harness.model import Observation, TestOutcome, TestResult, Verdict
+from harness.model import Observation, RaisedException, TestOutcome, TestResult, Verdict
 from harness.model.text import one_line, plain
 from harness.redact import redacted
 from harness.report.excerpts import trimmed_traceback
@@ -35,27 +36,30 @@ def junit_of(answer: Answer, private: Private) -> str:
     """
     answer = redacted(answer, private)
     run = _bad_run(answer)
-    results = (run.tests if run is not None else ()) or (_whole(answer, run),)
+    whole = _whole(answer, run)
+    results = (run.tests if run is not None else ()) or (whole,)
     reasons = _reasons(answer, results)
-    suite = ElementTree.Element("testsuite", name=_NAME, timestamp=run.started[:19] if run is not None else "")
+    suite = ElementTree.Element("testsuite", name=_NAME)
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _properties(answer).items():
         ElementTree.SubElement(properties, "property", name=name, value=plain(value))
-    counts = dict.fromkeys(("failure", "error", "skipped"), 0)
     for result in results:
-        case = ElementTree.SubElement(suite, "testcase", {**_address(result.id), "time": f"{result.duration_s:.3f}"})
+        address = {"classname": "harness", "name": plain(result.id)} if result is whole else _address(result.id)
+        case = ElementTree.SubElement(suite, "testcase", {**address, "time": f"{result.duration_s:.3f}"})
         if (child := _CHILDREN.get(result.outcome)) is not None:
-            counts[child] += 1
             _add(case, child, result, *reasons.get(result.id, ("", "")))
-    seconds = f"{run.duration_s if run is not None else 0.0:.3f}"
-    total = {"tests": len(results), "failures": counts["failure"], "errors": counts["error"]}
-    suite.attrib |= {name: str(count) for name, count in total.items()}
-    suite.attrib |= {"skipped": str(counts["skipped"]), "time": seconds}
-    suites = ElementTree.Element("testsuites", name=_NAME, time=seconds)
-    suites.attrib |= {name: str(count) for name, count in total.items()}
+    kinds = Counter(_CHILDREN.get(result.outcome) for result in results)
+    total = {"tests": str(len(results)), "failures": str(kinds["failure"]), "errors": str(kinds["error"])}
+    if run is not None:
+        suite.attrib |= {"timestamp": run.started[:19]}
+        total |= {"time": f"{run.duration_s:.3f}"}
+    suite.attrib |= {**total, "skipped": str(kinds["skipped"])}
+    suites = ElementTree.Element("testsuites", {"name": _NAME, **total})
     suites.append(suite)
     ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+    # As text it would declare the encoding of the user's locale.
+    content: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return content.decode() + "\n"
 
 
 def _bad_run(answer: Answer) -> Observation | None:
@@ -96,8 +100,10 @@ def _whole(answer: Answer, run: Observation | None) -> TestResult:
         outcome = TestOutcome.PASSED
     else:
         outcome = TestOutcome.ERROR if answer.status is Status.MACHINE else TestOutcome.FAILED
-    exception = run.exception if run is not None else None
-    return TestResult(answer.repro, outcome, exception, run.duration_s if run is not None else 0.0)
+    if run is None:
+        return TestResult(answer.repro, outcome)
+    exception = run.exception or RaisedException("Failed", run.detail)
+    return TestResult(answer.repro, outcome, exception, run.duration_s)
 
 
 def _properties(answer: Answer) -> dict[str, str]:
@@ -130,5 +136,5 @@ def _add(case: ElementTree.Element, child: str, result: TestResult, why: str, ab
     message = one_line(": ".join(filter(None, [why, what])), _MESSAGE)
     added = ElementTree.SubElement(case, child, message=message, type=raised.type if raised is not None else "failed")
     packages = {frame.package for frame in raised.frames} if raised is not None else set()
-    trace = trimmed_traceback(raised, packages, "") if raised is not None else ""
+    trace = trimmed_traceback(raised, packages, "") if raised is not None and raised.frames else ""
     added.text = plain("\n\n".join(filter(None, [about, trace])))

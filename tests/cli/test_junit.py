@@ -43,7 +43,7 @@ def test_skipped():
 """,
     "tests/test_import.py": "from alpha import gone\n\ndef test_gone():\n    assert gone\n",
 }
-BROKEN = "def work():\n    raise RuntimeError('no work, <b>&')\n\ndef other():\n    raise KeyError('other')\n"
+BROKEN = "def work():\n    raise RuntimeError('no work, <b>& \u00fc')\n\ndef other():\n    raise KeyError('other')\n"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,8 @@ def test_the_report_of_an_answer_names_what_broke_each_test_and_can_be_asked_aga
         if len(case)
     }
     assert said.pop(" tests.test_import").startswith("fails since alpha 1.1: ImportError: ")
-    assert said["tests.test_unit.TestAlpha test_works[b.c[d]]"] == "fails since alpha 1.1: RuntimeError: no work, <b>&"
+    said_of_it = said["tests.test_unit.TestAlpha test_works[b.c[d]]"]
+    assert said_of_it == "fails since alpha 1.1: RuntimeError: no work, <b>& \u00fc"
     assert said["tests.test_unit test_never"] == "fails at both ends: ValueError: as ever"
 
     again = project("bisect", "--from-junit", "out/report.xml", *ENDS, "--json")

@@ -194,9 +194,8 @@ def test_nightly_names_the_known_indexes():
     assert dict(torch.own_indexes)["torchvision"] == "https://download.pytorch.org/whl/nightly/cpu"
     assert not torch.nightly
     assert dict(evolve(nightly, torch_backend="cu130").with_index_of("torch").own_indexes)["torch"].endswith("/cu130")
-    assert dict(nightly.with_index_of("SciPy").own_indexes)["numpy"].endswith(
-        "/scientific-python-nightly-wheels/simple"
-    )
+    (science,) = nightly.with_index_of("SciPy").own_indexes
+    assert science == ("scipy", "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple")
     assert nightly.with_index_of("vllm").own_indexes == (("vllm", "https://wheels.vllm.ai/{commit}"),)
     for subject, settings in (("requests", nightly), (None, nightly), ("torch", evolve(nightly, device="cuda"))):
         with pytest.raises(UserMistake):
