@@ -185,8 +185,8 @@ class Gate:
             return self._result(GateStatus.UNKNOWN, f"Not judged: neither can be installed: {why.rstrip('.')}.")
         if head is None:
             return self._result(GateStatus.NOT_INSTALLABLE, f"{why.rstrip('.')}.")
-        missing = self._missing(snapshots, head)
         lacking = self._missing(snapshots, base) if base is not None else {}
+        missing = dict(self._missing(snapshots, head).items() - lacking.items())  # the update changes nothing of both
         changes = tuple(
             evolve(
                 change,
