@@ -52,6 +52,7 @@ SETTINGS = {
     "--made-with": {"made_with": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
     "--index": {"index": ("other=https://index.example/simple",)},
+    "--nightly": {"nightly": True},
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
@@ -71,7 +72,7 @@ REFUSED = {
     ("--metric", QuestionKind.PYTHONS),
     *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
     ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
-    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index")),
+    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index", "--nightly")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
 
