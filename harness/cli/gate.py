@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import evolve
 
 from harness.arguments import OptionGroup
 from harness.bisection.ask import looked_up
@@ -28,7 +29,7 @@ from harness.model.text import to_json
 from harness.question.project import find_project
 from harness.question.repros import required_python
 from harness.question.request import Ends, QuestionKind, Request, parse_end, refuse_meaningless
-from harness.question.revisions import branched_at, lock_of
+from harness.question.revisions import branched_at, file_at_revision, locks_of
 from harness.report.privacy import private_of
 from harness.session import open_session
 from harness.terminal import reporting
@@ -37,6 +38,8 @@ from harness.terminal.stream import is_for_agent, last_line
 from harness.watch.gate import Gate
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from harness.question.commands import ChosenProject
     from harness.question.request import Policy
     from harness.settings import Settings
@@ -59,7 +62,7 @@ Exit codes:
     help="The lock or requirements file before the update, such as uv.lock@main [default: the head's file, "
     "where its branch left the main one].",
 )
-@end_option("--head", metavar="LOCK", help="The same with the update [default: that of the project].")
+@end_option("--head", metavar="LOCK", help="The same with the update [default: the lock that the branch changes].")
 @folder_options
 @gate_options
 @option("Output", "--comment", type=FILE, metavar="FILE", help="Write the comment there instead of to stdout.")
@@ -87,22 +90,19 @@ def gate(
     harness gate --run pytest --base uv.lock@main --head uv.lock
     harness gate --run "python -m unittest" --base requirements.txt@HEAD^1 --comment comment.md
     """
-    head = head or str(_lock_here(project))
     parts["run"] = project.command(parts["run"])
     required = required_python(parts["repro"], parts["run"], None)
     with (
         reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
         open_session(settings, reporter, requires_python=required) as session,
     ):
-        newer = parse_end(head, "--head", now=session.now)
-        if base is None:
-            path = newer.path if newer.path is not None else Path(head)
-            base = f"{path}@{branched_at(path, os.environ.get('GITHUB_BASE_REF', '')).short}"
-        ends = Ends(parse_end(base, "--base", now=session.now), newer)
+        ends, others = _ends_of(base, head, project, session.now)
         request = Request(**parts, policy=policy, project=project)
         refuse_meaningless(request, settings, QuestionKind.PACKAGES, ends)
         session, question = looked_up(session, request, QuestionKind.PACKAGES, ends)
         result = Gate.of(session, question).run()
+        notes = tuple(f"{path} has changed, too, and is not judged: --head {path} does" for path in others)
+        result = evolve(result, notes=(*result.notes, *notes))
         page = result.page(private_of(session.store)).markdown()
     code = result.status.exit_code
     if comment is not None or not (as_json or lines is not None):
@@ -118,9 +118,24 @@ def gate(
     sys.exit(code)
 
 
-def _lock_here(project: ChosenProject) -> Path:
-    root = project.folder or find_project(Path.cwd()) or Path.cwd()
-    path = lock_of(root)
-    if path is None:
-        raise UserMistake(f"{root} has no lock file that is known", hint="name one with --head")
-    return Path(os.path.relpath(path))
+def _ends_of(base: str | None, head: str | None, project: ChosenProject, now: datetime) -> tuple[Ends, tuple[str, ...]]:
+    """Return the base and the head, and the other locks of the project that its branch changes."""
+    others: tuple[str, ...] = ()
+    newer = parse_end(head, "--head", now=now) if head is not None else None
+    if newer is not None:
+        paths = [newer.path if newer.path is not None else Path(newer.text)]
+    elif base is not None and (named := file_at_revision(base)) is not None:
+        paths = [named[0]]
+    else:
+        root = project.folder or find_project(Path.cwd()) or Path.cwd()
+        paths = [Path(os.path.relpath(path)) for path in locks_of(root)]
+        if not paths:
+            raise UserMistake(f"{root} has no lock file that is known", hint="name one with --head")
+    if base is None:
+        commit, changed = branched_at(paths, os.environ.get("GITHUB_BASE_REF", ""))
+        path, *rest = changed or paths[:1]
+        base, others = f"{path}@{commit.short}", tuple(map(str, rest))
+    else:
+        path = paths[0]
+    newer = newer or parse_end(str(path), "--head", now=now)
+    return Ends(parse_end(base, "--base", now=now), newer), others

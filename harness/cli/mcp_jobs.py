@@ -51,7 +51,8 @@ class WorkFolder:
     def file(self, text: str) -> str:
         """Return the path of a file or folder that is there, relative to the folder."""
         place = self.place(text)
-        if not (self.root / place).exists():
+        path = self.root / place
+        if not (path.is_file() or path.is_dir()):  # a pipe would never end
             raise UserMistake(f"{text}: there is no such file in {self.root}")
         return place
 
@@ -61,6 +62,8 @@ class WorkFolder:
             raise UserMistake(f"{text!r} is not the path of a file in {self.root}")
         try:
             real = (self.root / text).resolve()
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                real.stat()
         except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
             raise UserMistake(f"{text!r} is not the path of a file in {self.root}") from error
         if not real.is_relative_to(self.root):
@@ -96,7 +99,7 @@ class WorkFolder:
         """Return an end: a release, a day, or a lock file, also at a revision."""
         if text == "today" or _DAY.fullmatch(text):
             return text
-        if parsed_version(text) is not None and not (self.root / text).exists():
+        if parsed_version(text) is not None and not (self.root / self.place(text)).exists():
             return text
         path, at, revision = text.rpartition("@") if "@" in text else (text, "", "")
         if not (self.root / self.place(path)).is_file() or INTERPRETER.fullmatch(Path(self.place(path)).name):
@@ -237,15 +240,18 @@ class Jobs:
             given.write(text.encode(errors="replace"))
             given.seek(0)
             errors = tempfile.TemporaryFile()  # noqa: SIM115 - the job reads it when it has ended
-            process = subprocess.Popen(
-                # -P: no module of the folder is imported.
-                [sys.executable, "-P", "-m", "harness", *words],
-                cwd=self._root,
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,  # a Ctrl-C at the server's terminal is the server's
-            )
+            try:
+                process = subprocess.Popen(
+                    # -P: no module of the folder is imported.
+                    [sys.executable, "-P", "-m", "harness", *words],
+                    cwd=self._root,
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,  # a Ctrl-C at the server's terminal is the server's
+                )
+            except OSError as error:  # an argument is too long, or the folder is gone
+                raise UserMistake(f"can't start a command with these arguments: {error.strerror}") from error
         self._jobs[id] = Job(id, process, errors)
         return self._jobs[id]
 

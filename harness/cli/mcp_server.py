@@ -62,12 +62,12 @@ class Tools:
         self.jobs = Jobs(root)
         self._folder = WorkFolder(root)
         # What a file of the folder or a folder around it names is outside, what the user's environment names is meant.
-        is_meant = "HARNESS_RESULTS" in os.environ
+        is_meant = bool(os.environ.get("HARNESS_RESULTS"))
         own = results_folder().resolve()
         if not is_meant and not own.is_relative_to(root):
             own = root / self._folder.place(OWN_FOLDER)
-        self._results = f"--results={own}"
-        self._options = [self._results, *options]
+        self._own = own
+        self._options = options
         self._may_run, self._may_write = may_run, may_write
 
     async def bisect(
@@ -133,7 +133,7 @@ class Tools:
         self, context: Context, answer_id: AnswerId = "", write_to: Output = "", wait_s: Wait = 45
     ) -> dict[str, Any]:
         """Write the report of a stored answer, for the maintainers of the culprit, as Markdown. A person sends it."""
-        words = ["report", self._results, *self._output(write_to), "--", *([answer_id] if answer_id else [])]
+        words = ["report", self._results(), *self._output(write_to), "--", *([answer_id] if answer_id else [])]
         return await self._answer(context, self.jobs.start(words), wait_s)
 
     async def match(self, context: Context, log: Log, wait_s: Wait = 45) -> dict[str, Any]:
@@ -150,12 +150,19 @@ class Tools:
         job.stop()
         return await self._answer(context, job, wait_s, is_own=False)
 
+    def _results(self) -> str:
+        """The option of the results folder, in which nothing may have become a link that leads out."""
+        if self._own.is_relative_to(self._folder.root):
+            for path in (self._own, *self._own.glob("*")):
+                self._folder.place(str(path))
+        return f"--results={self._own}"
+
     def _command_words(
         self, command: str, *words: str, python: str = "", with_packages: Sequence[str] = ()
     ) -> list[str]:
         needs = (word for text in with_packages for word in _option("with", checked_requirement(text)))
         chosen = _option("python", checked_python(python)) if python else []
-        return [command, *words, *self._options, *chosen, *needs]
+        return [command, *words, self._results(), *self._options, *chosen, *needs]
 
     def _what(
         self, repro: str, tests: Sequence[str] = (), run: str = "", *, option: str = "", in_project: bool = False

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def parsed_version(text: str | None) -> Version | None:
     """The version in a text, None if it is not one (PEP 440)."""
     try:
         return Version(text) if text else None
-    except InvalidVersion:  # from before PEP 440; installers ignore them too
+    except ValueError:  # from before PEP 440, which installers ignore too, or a number of thousands of digits
         return None
 
 

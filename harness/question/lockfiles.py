@@ -299,7 +299,17 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
     if parsed.invalid_lines:
         line = parsed.invalid_lines[0]
         raise _not_a_requirement(line)
-    return _pins_of(_entries(parsed.requirements, environment))
+    pins = _pins_of(_entries(parsed.requirements, environment))
+    if any(map(_names_an_index, parsed.options)):
+        note = f"{path.name} names an index of its own, which is not used: uv and pip can be configured with it"
+        return evolve(pins, notes=(*pins.notes, note))
+    return pins
+
+
+def _names_an_index(line: Any) -> bool:
+    named = (line.options.get(name) or () for name in ("extra_index_urls", "find_links"))
+    addresses = [line.options.get("index_url") or "", *(address for addresses in named for address in addresses)]
+    return any(address and not address.startswith("https://pypi.org/") for address in addresses)
 
 
 def _outside(path: Path, lines: Iterable[Any]) -> str:

@@ -91,7 +91,7 @@ class End:
     @property
     def day(self) -> str:
         """The day of a commit (ISO date), else the end's text."""
-        return f"{self.moment:%Y-%m-%d}" if self.commit is not None and self.moment is not None else self.text
+        return self.commit.day if self.commit is not None else self.text
 
     @property
     def described(self) -> str:

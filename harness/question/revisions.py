@@ -26,7 +26,7 @@ from harness.repository.declared import FILES, text_of
 from harness.repository.git import Repository, git_output
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from harness.model.culprit import Commit
 
@@ -151,28 +151,34 @@ def commit_at(path: Path, revision: str, day: datetime | None, option: str) -> t
     return commit, repository.dates([commit.sha])[commit.sha].astimezone(UTC)
 
 
-def lock_of(root: Path) -> Path | None:
-    """Return the lock file in a folder, or its requirements.txt; None if it has neither."""
-    return next((path for name in (*_LOCKS, "requirements.txt") if (path := root / name).is_file()), None)
+def locks_of(root: Path) -> tuple[Path, ...]:
+    """Return the lock files of a folder, those of workspaces that it is a member of, and its requirements.txt."""
+    paths = [root / name for name in _LOCKS]
+    with contextlib.suppress(BadRepository):
+        repository = Repository.open(root)
+        paths += [repository.folder / path for path in _locks_above(repository.folder, repository.inside)]
+    return tuple(path for path in (*paths, root / "requirements.txt") if path.is_file())
 
 
-def branched_at(path: Path, branch: str = "") -> Commit:
-    """Return the commit at which the checked-out branch of a file's repository left another, by default the main one.
+def branched_at(paths: Sequence[Path], branch: str = "") -> tuple[Commit, tuple[Path, ...]]:
+    """Return the commit at which the checked-out branch left another, and those files that have changed since.
 
-    Raises `BadRepository` if that can't be told.
+    The files are in one repository. The other branch is by default the main one. Raises `BadRepository` if that can't
+    be told.
     """
     hint = "name the lock before the update with --base, such as uv.lock@main"
     with contextlib.suppress(BadRepository):
-        file = TrackedFile.at(path)
-        repository = file.repository
+        files = {path: TrackedFile.at(path) for path in paths}
+        repository = files[paths[0]].repository
         hint = repository.what_is_missing() or hint
         head = repository.commit("HEAD")
         for name in filter(None, (branch, *_DEFAULT_BRANCHES)):
             with contextlib.suppress(BadRepository):
-                sha = repository.merge_base("HEAD", repository.commit(name).sha)
-                if sha != head.sha or file.files_in(head) != file.files_in(None):
-                    return repository.describe(sha)
-    raise BadRepository(f"no commit is known in which {path} is as before the update", hint=hint)
+                base = repository.describe(repository.merge_base("HEAD", repository.commit(name).sha))
+                changed = [path for path, file in files.items() if file.files_in(base) != file.files_in(None)]
+                if changed or base.sha != head.sha:
+                    return base, tuple(changed)
+    raise BadRepository(f"no commit is known in which {paths[0]} is as before the update", hint=hint)
 
 
 @frozen
@@ -204,8 +210,10 @@ class LockHistory:
             )
             if commits := repository.changing(*locks):
                 return cls(repository, locks, commits)
-            lists = tuple(normpath(f"{inside or '.'}/{name}") for name in _lists_with(root, names, python))
-            return cls(repository, lists, repository.changing(*lists)) if lists else None
+            lists = [normpath(f"{inside or '.'}/{name}") for name in _lists_with(root, names, python)]
+            included = (path for name in lists for path in TrackedFile(repository, name).files_in(None))
+            paths = tuple(dict.fromkeys((*lists, *included)))
+            return cls(repository, paths, repository.changing(*paths)) if paths else None
         return None
 
     def until(self, moment: datetime | None) -> LockHistory:
@@ -265,7 +273,7 @@ class LockHistory:
                 if about := _NAME.search(line):
                     owner = about["name"]
                 is_changed = line.startswith(("+", "-")) and len(line) <= _LONGEST_SHOWN
-                is_named = name.search(line) or (name.fullmatch(owner) and "version" in line)
+                is_named = name.search(line[1:]) or (name.fullmatch(owner) and "version" in line)
                 lines += [line] if is_changed and is_named else []
         return tuple(lines[:_MOST_SHOWN])
 

@@ -337,12 +337,13 @@ class Snapshots:
     ) -> tuple[Lock, tuple[str, ...]]:
         """Return the lock with `missing` requirements and with what its `own` require, and sentences about them.
 
-        What is added is as new as its newest package, or of the day of the commit that has its `own`. No version of
-        the lock is changed. Raises `UserMistake`.
+        What is added is as new as its newest package, or of the day of its commit. No version of the lock is changed.
+        Raises `UserMistake`.
         """
         uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
-        day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
-        wholes = [((*missing, *own), end.moment or day)] if own else []  # which may contradict each other
+        newest = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
+        day = end.moment or newest
+        wholes = [((*missing, *own), day)] if own else []  # which may contradict each other
         resolution = None
         for wanted, as_of in dict.fromkeys((*wholes, (tuple(missing), day), (tuple(missing), None))):
             if not wanted:

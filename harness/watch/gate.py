@@ -150,7 +150,8 @@ class Gate:
     def of(cls, session: Session, question: Question) -> Gate:
         """Return the gate of a question; what a file names is not required by anything else, such as its project.
 
-        Raises `UserMistake` if a file can't be read.
+        What the files leave open is as of one moment, so that it differs only through the update. Raises `UserMistake`
+        if a file can't be read.
         """
         snapshots = snapshots_of(session, question)
         listed_by = set[str]()
@@ -163,7 +164,11 @@ class Gate:
         others = tuple(text for text in required if name_of(text) not in named)
         shared = evolve(question.combination, requirements=others)
         own = tuple(text for text in required if text not in others and text not in listed_by)
-        return cls(session, evolve(question, combination=shared), own)
+        good, bad = question.good, question.bad
+        if good is not None and bad is not None and (good.commit is not None or bad.commit is not None):
+            moment = bad.moment or session.now
+            good, bad = evolve(good, moment=moment), evolve(bad, moment=moment)
+        return cls(session, evolve(question, combination=shared, good=good, bad=bad), own)
 
     def run(self) -> GateResult:
         """Run the tests with the head, and if they fail find what broke them and the part of the update that passes.
@@ -175,11 +180,13 @@ class Gate:
         session.reporter.report(SearchBegan(headline, ()))  # the search itself says the rest
         snapshots = snapshots_of(session, question)
         head, why = self._snapshot(snapshots, question.bad)
+        base, why_not = self._snapshot(snapshots, question.good)
+        if head is None and base is None:
+            return self._result(GateStatus.UNKNOWN, f"Not judged: neither can be installed: {why.rstrip('.')}.")
         if head is None:
             return self._result(GateStatus.NOT_INSTALLABLE, f"{why.rstrip('.')}.")
-        base, why_not = self._snapshot(snapshots, question.good)
-        missing = self._missing(snapshots, head)
         lacking = self._missing(snapshots, base) if base is not None else {}
+        missing = dict(self._missing(snapshots, head).items() - lacking.items())  # the update changes nothing of both
         changes = tuple(
             evolve(
                 change,

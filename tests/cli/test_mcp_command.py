@@ -112,6 +112,7 @@ def test_hostile_arguments_do_nothing(harness, gate, tmp_path):
     outside.write_text("raise SystemExit(open('/etc/passwd').read())\n", encoding="utf-8")
     (harness.folder / "link.py").symlink_to(outside)
     (harness.folder / "repros" / "linked.py").symlink_to(outside)
+    os.mkfifo(harness.folder / "pipe.py")
     (harness.folder / "python3").write_text("#!/bin/sh\n", encoding="utf-8")
     # The modules of the folder are not those of the server.
     (harness.folder / "json.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n", encoding="utf-8")
@@ -142,6 +143,10 @@ def test_hostile_arguments_do_nothing(harness, gate, tmp_path):
         ("bisect", {"repro": "repros/brittle_step.py", "tests": ["."]}, "only one of"),
         ("probe", {"repro": "repros/brittle_step.py", "run": "python -c pass"}, "only one of"),
         ("probe", {}, "not a repro"),
+        ("probe", {"repro": "x" * 5000 + ".py"}, "not the path"),
+        ("probe", {"repro": "pipe.py"}, "no such file"),
+        ("bisect", {"repro": "repros/brittle_step.py", "good": ".".join("1" * 300)}, "not the path"),
+        ("bisect", {"repro": "repros/brittle_step.py", "subject": "x" * 200_000}, "too long"),
         ("report", {"answer_id": "--results"}, "pattern"),
         ("status", {"id": "x"}, "not the id"),
         ("cancel", {"id": "1"}, "not the id"),
@@ -156,6 +161,11 @@ def test_hostile_arguments_do_nothing(harness, gate, tmp_path):
                 assert why in error, (tool, given, error)
             known = await called(client, "match", log="no traceback")
             assert (known["state"], known["exit_code"]) == ("failed", 2)
+
+        async with client_of(harness.with_environ(HARNESS_RESULTS="")) as client:
+            (harness.folder / ".harness").symlink_to(tmp_path)  # after the start of the server
+            assert "outside" in await called(client, "probe", repro="repros/brittle_step.py")
+            (harness.folder / ".harness").unlink()
 
     anyio.run(session)
     assert sorted(harness.folder.rglob("*")) == before
