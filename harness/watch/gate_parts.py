@@ -144,6 +144,9 @@ class Parts:
             except UserMistake:
                 return resolved, ""
         wanted = {pin.name: pin.version for pin in self.head.lock.pins} | dict(held)
+        names = [name for name in wanted if snapshot.lock.version_of(name) is None and wanted[name] is not None]
+        if names and all(name in self.changes and self.changes[name].before is None for name in names):
+            return self._made({**held, **dict.fromkeys(names)})  # only what is held back needs them
         if any(snapshot.lock.version_of(name) != version for name, version in wanted.items()):
             return resolved, ""
         return snapshot.itself(), "".join(diff_of(before[path], text, path) for path, text in after.items())
@@ -173,7 +176,9 @@ class Parts:
             if (name := name_of(text)) in versions
             if (version := versions[name]) is None or not admits(text, version)
         )
-        command = command_of(end.path.name, held) if end.path is not None else ""
+        direct = set(map(name_of, self.own))
+        typed = [change for change in held if change.before is not None or change.name in direct]
+        command = command_of(end.path.name, typed) if end.path is not None else ""
         return Part(held, kept, run, diff, command, unmet)
 
 

@@ -34,10 +34,11 @@ GATE = ("gate", "--run", "python -m unittest -q test_mine", "--confirm", "1")
 
 @pytest.fixture
 def project(harness, house):
-    """A project whose lock can be updated: alpha 2.0 fails, and so does needy 2.0, which companion 2.0 needs."""
+    """A project with an update: alpha 2.0, which needs core, fails, and so does needy 2.0, which companion 2.0 needs."""
+    house.add("core", "1.0", files={"core.py": ""})
     for version, does in (("1.0", "return 1"), ("2.0", "raise RuntimeError('broken')")):
         work = f"def work(): {does}\n"
-        house.add("alpha", version, files={"alpha.py": work})
+        house.add("alpha", version, files={"alpha.py": work}, requires=["core"] if version == "2.0" else [])
         house.add("needy", version, files={"needy.py": work})
         house.add("companion", version, files={"companion.py": ""}, requires=[f"needy=={version}"])
         house.add("other", version, files={"other.py": ""})
@@ -63,7 +64,7 @@ def test_the_part_of_a_uv_lock_is_a_lock_that_uv_accepts(project, house):
     ended = project(*GATE, "--base", "base.lock", "--json")
     assert (ended.code, ended.json["status"]) == (1, "broken"), ended.stderr
     part = ended.json["part"]
-    assert [change["name"] for change in part["held"]] == ["alpha", "companion", "needy"]
+    assert [change["name"] for change in part["held"]] == ["alpha", "companion", "core", "needy"]
     updated = current.read_text(encoding="utf-8")
     subprocess.run(["git", "apply", "-"], cwd=project.folder, input=part["diff"], check=True, text=True)
     checked = lock(project, house, "--check")
