@@ -34,7 +34,7 @@ GATE = ("gate", "--run", "python -m unittest -q test_mine", "--confirm", "1")
 
 @pytest.fixture
 def project(harness, house):
-    """A project with an update: alpha 2.0, which needs core, fails, and so does needy 2.0, which companion 2.0 needs."""
+    """A project with an update: alpha 2.0, which needs core, fails; so does needy 2.0, which companion 2.0 needs."""
     house.add("core", "1.0", files={"core.py": ""})
     for version, does in (("1.0", "return 1"), ("2.0", "raise RuntimeError('broken')")):
         work = f"def work(): {does}\n"
