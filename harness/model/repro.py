@@ -108,11 +108,11 @@ class Made:
 
 
 @frozen
-class GpuMemory:
-    """What a run needs of GPUs: `free` bytes on each of `gpus` GPUs of one model before it starts."""
+class GpuNeed:
+    """What a run needs of GPUs: `free` bytes on each of `count` GPUs of one model before it starts."""
 
     free: int = 2**30  # a CUDA context with library workspaces takes several hundred MiB before the first tensor
-    gpus: int = 1
+    count: int = 1
 
 
 @frozen
@@ -130,14 +130,13 @@ class Repro:
     """A script to run (`source`), or a command (`argv`), with its metadata.
 
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout` is in seconds
-    of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is what a run needs of GPUs (None: a
-    modest amount of one). `launch` is the launcher that starts a process for each GPU, "" for a single process.
-    `reported` is the report that the repro comes from, `known` what is true of its bug. `project` is a folder ("":
-    none): each run gets a fresh copy and starts in the folder `inside` of the copy. `search_path` are folders with
-    modules, relative to the copy unless absolute. `made` is its first step and `inputs` a folder, relative to its own
-    ("": none); `given` are the folders that its runs get for them, and `step` is the step to run, "" without a first
-    step. `typed` names the parameters that the user gave. `is_limit_own` says that `timeout` is the user's or the
-    repro's, not a shorter one of a search.
+    of wall time, `memory` in bytes (None: the machine's limit); `gpus` is what a run on GPUs needs of them. `launch` is
+    the launcher that starts a process for each GPU, "" for a single process. `reported` is the report that the repro
+    comes from, `known` what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts
+    in the folder `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute.
+    `made` is its first step and `inputs` a folder, relative to its own ("": none); `given` are the folders that its
+    runs get for them, and `step` is the step to run, "" without a first step. `typed` names the parameters that the
+    user gave. `is_limit_own` says that `timeout` is the user's or the repro's, not a shorter one of a search.
     """
 
     name: str
@@ -150,7 +149,7 @@ class Repro:
     device: str = "cpu"
     timeout: float = _DEFAULT_TIMEOUT_S
     memory: int | None = None
-    gpu_memory: GpuMemory | None = None
+    gpus: GpuNeed = GpuNeed()
     launch: str = ""
     subjects: dict[str, Bounds] = field(factory=dict)
     signature: Signature | None = None
@@ -172,7 +171,7 @@ class Repro:
     @property
     def ranks(self) -> int:
         """The number of processes that run the script: one for each GPU if a launcher starts them, else one."""
-        return self.gpu_memory.gpus if self.launch and self.gpu_memory is not None else 1
+        return self.gpus.count if self.launch else 1
 
     @property
     def without_copies(self) -> Repro:
@@ -286,9 +285,7 @@ def _with_gpus(given: dict[str, Any]) -> dict[str, Any]:
         if count < 2:
             raise ValueError(f'launch = "{given["launch"]}" starts a process for each GPU: add gpus = 2 or more')
         given.setdefault("device", "any")
-    if free is not None or count > 1:
-        given["gpu_memory"] = GpuMemory(free or GpuMemory().free, count)
-    return given
+    return {**given, "gpus": GpuNeed(free or GpuNeed().free, count)}
 
 
 def command_repro(command: str, *, content_digest: str = "", timeout: float = _DEFAULT_TIMEOUT_S) -> Repro:

@@ -37,7 +37,7 @@ from harness.probing.probe import (
     unresolvable_key,
 )
 from harness.run.devices import check_available, kind_of
-from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
+from harness.run.lease import GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
 from harness.run.process import ZygoteFailed
 from harness.run.programs import program_of
@@ -311,7 +311,7 @@ class Prober:
             job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))
             gpus = self.gpus if probe.combination.device is Device.CUDA else ()
             pool = GpuPool(gpus, self.workspace.locks, self.reporter)
-            with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED) as gpu, self.memory.entered():
+            with pool.lease(probe.repro.gpus) as gpu, self.memory.entered():
                 ran = run_repro(evolve(job, variables=kind_of(gpu).show(gpu)) if gpu is not None else job)
                 self.memory.note(ran.peak_memory or 0)
             machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}

@@ -14,14 +14,13 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from harness.events import SILENT, Note, Reporter
-from harness.model.repro import GpuMemory
+from harness.model.repro import GpuNeed
 from harness.model.text import counted, size_in_words
 from harness.run.devices import Gpu, find_gpus
 from harness.run.locks import Busy, acquire
 from harness.run.process import pause
 
 _WAIT_S = 600.0
-DEFAULT_NEED = GpuMemory()
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
 _EXPECTED = 4 * 2**30  # bytes per run, until the peak of a run is known
 _LOOK_AT_MEMORY_S = 0.25
@@ -47,7 +46,7 @@ class GpuPool:
     look_s: float = _LOOK_S
 
     @contextlib.contextmanager
-    def lease(self, needed: GpuMemory) -> Iterator[Gpu | None]:
+    def lease(self, needed: GpuNeed) -> Iterator[Gpu | None]:
         """Lease GPUs with free memory until the context ends: the first, with the others `beside` it.
 
         None if the pool has no GPUs. Raises `NoGpu` if not enough were free in time, and `Cancelled`.
@@ -55,9 +54,9 @@ class GpuPool:
         with contextlib.ExitStack() as held:
             yield self._wait(needed, held) if self.gpus else None
 
-    def _wait(self, needed: GpuMemory, held: contextlib.ExitStack) -> Gpu:
+    def _wait(self, needed: GpuNeed, held: contextlib.ExitStack) -> Gpu:
         left_s, is_noted = self.wait_s, False
-        what = "a GPU" if needed.gpus == 1 else f"{needed.gpus} GPUs"
+        what = "a GPU" if needed.count == 1 else f"{needed.count} GPUs"
         while True:
             pause()
             listed = self._listed()
@@ -76,7 +75,7 @@ class GpuPool:
                     leased.append(gpu)
                 else:
                     lock.release()
-                if len(leased) == needed.gpus:
+                if len(leased) == needed.count:
                     return evolve(leased[0], beside=tuple(leased[1:]))
             held.close()
             shortage = f"{_needs(needed)}, {_free(listed, needed)}"
@@ -95,24 +94,24 @@ class GpuPool:
         return tuple(sorted(gpus, key=lambda gpu: (-gpu.free, gpu.index)))
 
 
-def _never(needed: GpuMemory, gpus: tuple[Gpu, ...]) -> str:
+def _never(needed: GpuNeed, gpus: tuple[Gpu, ...]) -> str:
     """Say why these GPUs are not what a run needs, however long it waits; "" if they may be."""
-    if len(gpus) < needed.gpus:
-        return f"{needed.gpus} GPUs of one model are needed, this machine has {counted(len(gpus), 'such GPU')}"
-    largest = sorted(gpus, key=lambda gpu: -gpu.memory)[needed.gpus - 1]
+    if len(gpus) < needed.count:
+        return f"{needed.count} GPUs of one model are needed, this machine has {counted(len(gpus), 'such GPU')}"
+    largest = sorted(gpus, key=lambda gpu: -gpu.memory)[needed.count - 1]
     if all(gpu.memory for gpu in gpus) and largest.memory < needed.free:
         return f"{largest} has {size_in_words(largest.memory)}, {_needs(needed)}"
     return ""
 
 
-def _needs(needed: GpuMemory) -> str:
-    return f"{size_in_words(needed.free)} are needed" + (f" on {needed.gpus} GPUs" if needed.gpus > 1 else "")
+def _needs(needed: GpuNeed) -> str:
+    return f"{size_in_words(needed.free)} are needed" + (f" on {needed.count} GPUs" if needed.count > 1 else "")
 
 
-def _free(listed: tuple[Gpu, ...], needed: GpuMemory) -> str:
-    if len(listed) < needed.gpus:
+def _free(listed: tuple[Gpu, ...], needed: GpuNeed) -> str:
+    if len(listed) < needed.count:
         return "no GPU is listed any more" if not listed else f"only {counted(len(listed), 'GPU')} listed"
-    gpu = listed[needed.gpus - 1]
+    gpu = listed[needed.count - 1]
     return f"{gpu} has {size_in_words(gpu.free)} of memory free"
 
 

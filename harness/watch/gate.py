@@ -177,7 +177,7 @@ class Gate:
         """
         session, question = self.session, self.question
         headline = f"`{question.repro.name}` with {_text(question.bad)} instead of {_text(question.good)}"
-        session.reporter.report(SearchBegan(headline, question.notes))
+        session.reporter.report(SearchBegan(headline, ()))  # the search itself says the rest
         snapshots = snapshots_of(session, question)
         head, why = self._snapshot(snapshots, question.bad)
         base, why_not = self._snapshot(snapshots, question.good)

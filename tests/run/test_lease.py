@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from support import Heard
 
-from harness.model.repro import GpuMemory
+from harness.model.repro import GpuNeed
 from harness.run.devices import Gpu
 from harness.run.lease import GpuPool, MemoryGate, NoGpu
 from harness.run.process import Cancelled, cancelled_by, pause
@@ -46,34 +46,34 @@ def cancelled_after(seconds):
 
 def test_the_gpu_with_the_most_free_memory_is_leased_first(pool_of):
     pool, heard = pool_of((evolve(T4, free=2 * GIB), TWIN))
-    with pool.lease(GpuMemory(GIB)) as gpu:
+    with pool.lease(GpuNeed(GIB)) as gpu:
         assert gpu == TWIN
     assert heard.events == []
 
 
 def test_each_gpu_takes_one_probe_at_a_time(pool_of):
     pool, heard = pool_of((T4, TWIN))
-    with pool.lease(GpuMemory(GIB)) as first, pool.lease(GpuMemory(GIB)) as second:
+    with pool.lease(GpuNeed(GIB)) as first, pool.lease(GpuNeed(GIB)) as second:
         assert {first, second} == {T4, TWIN}
-        with cancelled_after(0.3), pool.lease(GpuMemory(GIB)):
+        with cancelled_after(0.3), pool.lease(GpuNeed(GIB)):
             pass
     assert heard.notes == ["waiting for a GPU: another probe runs"]
-    with pool.lease(GpuMemory(GIB)) as again:
+    with pool.lease(GpuNeed(GIB)) as again:
         assert again == T4
 
 
 def test_a_probe_gets_all_its_gpus_at_once_or_none(pool_of):
     pool, heard = pool_of((T4, TWIN))
-    with pool.lease(GpuMemory(GIB, gpus=2)) as gpu:
+    with pool.lease(GpuNeed(GIB, count=2)) as gpu:
         assert [one.address for one in gpu.leased] == ["GPU-a", "GPU-b"]
         assert (gpu.facts["gpu"], gpu.facts["gpus"]) == (0, 2)
-    with pool.lease(GpuMemory(GIB)), cancelled_after(0.3), pool.lease(GpuMemory(GIB, gpus=2)):
+    with pool.lease(GpuNeed(GIB)), cancelled_after(0.3), pool.lease(GpuNeed(GIB, count=2)):
         pass
     assert heard.notes == ["waiting for 2 GPUs: another probe runs"]
-    with pool.lease(GpuMemory(GIB)), pool.lease(GpuMemory(GIB)):
+    with pool.lease(GpuNeed(GIB)), pool.lease(GpuNeed(GIB)):
         pass
     words = "3 GPUs of one model are needed, this machine has 2 such GPUs"
-    with pytest.raises(NoGpu, match=words), pool.lease(GpuMemory(GIB, gpus=3)):
+    with pytest.raises(NoGpu, match=words), pool.lease(GpuNeed(GIB, count=3)):
         pass
 
 
@@ -82,14 +82,14 @@ def test_waiting_for_another_probe_has_no_limit(pool_of):
     begun = threading.Event()
 
     def other():
-        with pool.lease(GpuMemory(GIB)):
+        with pool.lease(GpuNeed(GIB)):
             begun.set()
             pause(1.0)
 
     thread = threading.Thread(target=other)
     thread.start()
     assert begun.wait(10)
-    with pool.lease(GpuMemory(GIB)) as gpu:
+    with pool.lease(GpuNeed(GIB)) as gpu:
         assert gpu == T4
     thread.join()
 
@@ -103,7 +103,7 @@ def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
         assert holder.stdout.readline()
         pool, heard = pool_of((T4,))
         threading.Timer(0.5, holder.kill).start()
-        with pool.lease(GpuMemory(GIB)) as gpu:
+        with pool.lease(GpuNeed(GIB)) as gpu:
             assert gpu == T4
     assert heard.notes == ["waiting for a GPU: another probe runs"]
 
@@ -111,7 +111,7 @@ def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
 def test_the_lease_waits_for_memory_to_be_freed(pool_of):
     full = (evolve(T4, free=GIB),)
     pool, heard = pool_of(full, full, (T4,))
-    with pool.lease(GpuMemory(4 * GIB)) as gpu:
+    with pool.lease(GpuNeed(4 * GIB)) as gpu:
         assert gpu == T4
     assert heard.notes == ["waiting for a GPU: 4.0 GiB are needed, GPU 0 (NVIDIA T4) has 1.0 GiB of memory free"]
 
@@ -128,10 +128,10 @@ def test_the_lease_waits_for_memory_to_be_freed(pool_of):
 )
 def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, listing, words):
     pool, _ = pool_of(listing, wait_s=0.3, gpus=listing or (T4,))
-    with pytest.raises(NoGpu) as why, pool.lease(GpuMemory(4 * GIB)):
+    with pytest.raises(NoGpu) as why, pool.lease(GpuNeed(4 * GIB)):
         pass
     assert str(why.value) == words
-    with evolve(pool, find=lambda: (T4, TWIN)).lease(GpuMemory(4 * GIB)) as gpu:
+    with evolve(pool, find=lambda: (T4, TWIN)).lease(GpuNeed(4 * GIB)) as gpu:
         assert gpu.address in {one.address for one in pool.gpus}
 
 
@@ -139,7 +139,7 @@ def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
     pool, heard = pool_of((T4, TWIN))
     with (
         pytest.raises(NoGpu, match=r"GPU 0 \(NVIDIA T4\) has 15 GiB, 40 GiB are needed"),
-        pool.lease(GpuMemory(40 * GIB)),
+        pool.lease(GpuNeed(40 * GIB)),
     ):
         pass
     assert heard.events == []
@@ -148,7 +148,7 @@ def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
 def test_a_gpu_without_memory_information_is_usable(pool_of):
     shared = evolve(T4, memory=0, free=0)
     pool, _ = pool_of((TWIN, shared), gpus=(shared,))
-    with pool.lease(GpuMemory(40 * GIB)) as gpu:
+    with pool.lease(GpuNeed(40 * GIB)) as gpu:
         assert gpu == shared
 
 
@@ -156,11 +156,11 @@ def test_a_cancelled_wait_ends_at_once_and_holds_nothing(pool_of):
     pool, _ = pool_of((T4,))
     cancel = threading.Event()
     cancel.set()
-    with cancelled_by(cancel), pytest.raises(Cancelled), pool.lease(GpuMemory(GIB)):
+    with cancelled_by(cancel), pytest.raises(Cancelled), pool.lease(GpuNeed(GIB)):
         pass
-    with cancelled_after(0.3), evolve(pool, find=lambda: (evolve(T4, free=0),)).lease(GpuMemory(GIB)):
+    with cancelled_after(0.3), evolve(pool, find=lambda: (evolve(T4, free=0),)).lease(GpuNeed(GIB)):
         pass
-    with pool.lease(GpuMemory(GIB)) as gpu:
+    with pool.lease(GpuNeed(GIB)) as gpu:
         assert gpu == T4
 
 
