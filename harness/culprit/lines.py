@@ -85,21 +85,26 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
             return (removed,)
         with warmed(search) as search:
             result = _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
-            if _is_only_hidden(search, result[-1]):
+            if differently := _passed_differently(search, result[-1]):
                 search = evolve(search, trials=evolve(search.trials, judge=search.trials.judge.strictly()))
-                result = _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
+                alike = _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
+                if alike[-1].level is not Level.PACKAGE:
+                    return alike
+                note = f"with these lines reverted, it {differently}"
+                return tuple(evolve(finding, notes=(*finding.notes, note)) for finding in result)
             return result
     except OutOfTime:
         note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
 
 
-def _is_only_hidden(search: CodeSearch, finding: Finding) -> bool:
-    """Whether a culprit is shown one way only, by a run that passed without what all passing releases print."""
-    strict = search.trials.judge.strictly()
-    shown = [proof for proof in finding.proofs if proof.holds and proof.observation is not None]
-    is_like = all(strict(proof.observation).verdict is proof.verdict for proof in shown if proof.observation)
-    return finding.level is not Level.PACKAGE and len(shown) == 1 and not is_like
+def _passed_differently(search: CodeSearch, finding: Finding) -> str:
+    """How the run that shows a culprit one way only passed, without what all passing releases print; else ""."""
+    shown = [proof.observation for proof in finding.proofs if proof.holds and proof.observation is not None]
+    if finding.level is Level.PACKAGE or len(shown) != 1:
+        return ""
+    strict = search.trials.judge.strictly()(shown[0])
+    return strict.reason if strict.verdict is Verdict.SKIP else ""
 
 
 _LIKELIEST = 2  # files that are named where the time ran out
