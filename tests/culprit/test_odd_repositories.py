@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def test_what_an_incomplete_clone_lacks_costs_only_the_commit(plant: Planted, tm
 def test_between_commits_an_incomplete_clone_is_one_sentence(plant: Planted, tmp_path: Path, kind: str) -> None:
     clone = incomplete(many(plant, tmp_path)[0], tmp_path / "c", kind)
     ended = bisected(plant, clone, "1.0", "main")
-    assert (ended.code, ended.stdout, ended.stderr.count("\n")) == (2, "", 2)
+    assert (ended.code, json.loads(ended.stdout)["exit_code"], ended.stderr.count("\n")) == (2, 2, 2)
     assert (LACKS[kind] if kind != "empty" else "no branches") in ended.stderr
 
 
