@@ -83,7 +83,7 @@ class Place:
             shutil.rmtree(folder)
         os.sync()
         time.sleep(_SETTLE_S)
-        if workspace.wheels.is_dir():
+        if self.cache.is_dir():
             Ledger.of(workspace).below(workspace.wheels)
 
 
