@@ -307,9 +307,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
 
 
 def _names_an_index(line: Any) -> bool:
-    named = (line.options.get(name) or () for name in ("extra_index_urls", "find_links"))
-    addresses = [line.options.get("index_url") or "", *(address for addresses in named for address in addresses)]
-    return any(address and not address.startswith("https://pypi.org/") for address in addresses)
+    return any(line.options.get(name) for name in ("index_url", "extra_index_urls", "find_links"))
 
 
 def _outside(path: Path, lines: Iterable[Any]) -> str:
