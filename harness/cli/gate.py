@@ -26,9 +26,10 @@ from harness.cli.search_options import folder_options, gate_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model.text import to_json
+from harness.question.ends import Ends, parse_end
 from harness.question.project import find_project
 from harness.question.repros import required_python
-from harness.question.request import Ends, QuestionKind, Request, parse_end, refuse_meaningless
+from harness.question.request import QuestionKind, Request, refuse_meaningless
 from harness.question.revisions import branched_at, file_at_revision, locks_of
 from harness.report.privacy import private_of
 from harness.session import open_session

@@ -26,8 +26,9 @@ from harness.matrix import Matrix, read_matrix
 from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
+from harness.question.ends import End, EndKind, Ends, parse_end
 from harness.question.parsing import day
-from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
+from harness.question.request import QuestionKind, Request
 from harness.records import as_record, read_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of

@@ -27,7 +27,8 @@ from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, name_of, parsed_version
 from harness.model.requirements import exact_version
 from harness.model.text import counted, listed, one_line, picked
-from harness.question.request import End, EndKind, QuestionKind
+from harness.question.ends import End, EndKind
+from harness.question.request import QuestionKind
 from harness.redact import Private, redacted
 from harness.report.page import Page
 from harness.watch.gate_parts import Part, Parts, failures_of, held_in_words, kind_of_file

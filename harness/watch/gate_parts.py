@@ -15,9 +15,9 @@ from harness.bisection.packages import PackageSearch
 from harness.errors import BadRepository, UserMistake
 from harness.model import Change, Lock, Observation, Outcome, name_of
 from harness.model.text import counted, listed
+from harness.question.ends import End, EndKind
 from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
-from harness.question.request import End, EndKind
 from harness.question.revisions import TrackedFile
 
 if TYPE_CHECKING:
