@@ -1,4 +1,4 @@
-"""The options of `harness bisect`: how it searches, and the project whose command it runs."""
+"""The options of a request: how it searches, and the project whose command it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.arguments import Option, OptionGroup, Trait
 from harness.cli.options import FILE, grouped, made_of, option, options_of
 from harness.model.culprit import Level
 from harness.question.commands import ChosenProject
-from harness.question.request import Policy
+from harness.question.request import Policy, Request
 
 CONSTRAINTS = Option(
     "--constraints",
@@ -37,3 +37,7 @@ gate_options = grouped("policy", Policy, _GATE, [*options_of(Policy, *_GATE), _D
 folder_options = grouped("project", ChosenProject, made_of(ChosenProject), options_of(ChosenProject))
 # The command gets them as `project` and `constraints`.
 project_options = grouped("project", ChosenProject, made_of(ChosenProject), [*options_of(ChosenProject), _CONSTRAINTS])
+
+# The command gets what was typed as `request`, its other arguments beside it.
+_REQUEST = ("subject", "repro", "run", "good", "bad", "depth", "policy", "project")
+as_request = grouped("request", Request, _REQUEST, [])
