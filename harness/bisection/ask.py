@@ -32,13 +32,14 @@ from harness.probing.line import left_out_words
 from harness.probing.trust import ForksDisagree
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.commit_index import at_commits
+from harness.question.ends import EndKind, Ends
 from harness.question.local_builds import at_local_builds
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
 from harness.question.reference_ends import at_references
 from harness.question.repros import names_meant, required_python, typed_words
-from harness.question.request import EndKind, Ends, QuestionKind, Request, at_releases, kind_of, refuse_meaningless
+from harness.question.request import QuestionKind, Request, at_releases, kind_of, refuse_meaningless
 from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere

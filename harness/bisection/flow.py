@@ -38,9 +38,9 @@ from harness.model import Observation, Outcome, Repro, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, one_line
+from harness.question.ends import TODAY, EndKind, Ends, newest_end
 from harness.question.package_set import Way
 from harness.question.question import Question
-from harness.question.request import TODAY, EndKind, Ends, newest_end
 from harness.question.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:

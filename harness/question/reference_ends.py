@@ -23,7 +23,7 @@ from harness.events import Note
 from harness.model import normalized_name
 from harness.question.project import Projects
 from harness.repository.git import clone_of, without_credentials
-from harness.run.locks import UNFINISHED, acquire, claimed_folder
+from harness.run.locks import made_once
 from harness.session import local_session
 
 if TYPE_CHECKING:
@@ -105,17 +105,15 @@ def _built(good: Reference, bad: Reference, session: Session) -> Path:
     if older == newer:
         raise UserMistake(f"both ends are commit {older[:10]}; there is nothing between them")
     folder = built / f"{good.name}-{older[:12]}-{newer[:12]}-{session.interpreter.cache_tag}"
-    built.mkdir(parents=True, exist_ok=True)
-    with acquire(built / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            with claimed_folder(built, UNFINISHED) as partial:
-                wheels = {}
-                for repository, commit in commits:
-                    session.reporter.report(Note(f"building {good.name} at {commit.short}"))
-                    wheels[commit.sha] = projects.wheel_of(repository, commit, good.name, partial / commit.sha)
-                _write_index(partial, good.name, wheels)
-                partial.rename(folder)
-    return folder
+
+    def build(partial: Path) -> None:
+        wheels = {}
+        for repository, commit in commits:
+            session.reporter.report(Note(f"building {good.name} at {commit.short}"))
+            wheels[commit.sha] = projects.wheel_of(repository, commit, good.name, partial / commit.sha)
+        _write_index(partial, good.name, wheels)
+
+    return made_once(folder, build)
 
 
 def _write_index(folder: Path, name: str, wheels: Mapping[str, Path]) -> None:

@@ -23,12 +23,12 @@ from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.conda import PIXI, SUFFIXES
+from harness.question.ends import End, EndKind, Ends, day_end
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins, with_conda
 from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
 from harness.question.package_set import PackageSet, Way, prereleases_of
 from harness.question.question import Question
 from harness.question.releases import check_ends, newest_with_wheels, pythons_for
-from harness.question.request import End, EndKind, Ends, day_end
 from harness.question.revisions import LockHistory, TrackedFile
 
 if TYPE_CHECKING:

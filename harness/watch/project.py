@@ -26,7 +26,8 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
 from harness.model.text import listed
-from harness.question.request import End, EndKind, QuestionKind
+from harness.question.ends import End, EndKind
+from harness.question.request import QuestionKind
 from harness.redact import redacted
 from harness.report.page import Page
 from harness.report.phrases import title_of

@@ -21,8 +21,9 @@ from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
 from harness.probing.probe import prepared_since
+from harness.question.ends import End, EndKind
 from harness.question.question import Question
-from harness.question.request import End, EndKind, Policy, QuestionKind
+from harness.question.request import Policy, QuestionKind
 from harness.report.answer import write_reports
 from harness.report.archive import stored_answer
 from harness.watch.state import (

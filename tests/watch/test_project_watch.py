@@ -16,8 +16,8 @@ from harness.bisection.answer import Comparison
 from harness.errors import UserMistake
 from harness.model import Change, Combination, Device, Lock, Observation, Outcome, Pin, Repro, Signature
 from harness.model.culprit import Evidence
+from harness.question.ends import parse_end
 from harness.question.question import Question
-from harness.question.request import parse_end
 from harness.records import as_record, read_record
 from harness.watch.project import (
     FILE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
@@ -14,14 +14,14 @@ from harness.bisection.flow import passes_whole
 from harness.bisection.packages import PackageSearch
 from harness.errors import BadRepository, UserMistake
 from harness.model import Change, Lock, Observation, Outcome, name_of
-from harness.model.text import counted, listed
+from harness.model.text import counted, listed, picked
+from harness.question.ends import End, EndKind
 from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
-from harness.question.request import End, EndKind
 from harness.question.revisions import TrackedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from harness.bisection.answer import Answer
     from harness.probing import Probe
@@ -57,12 +57,20 @@ class Part:
         shown = f"a run with {them} passed" if is_whole else f"nothing newly fails with {them}"
         return f"The largest part of the update that passes has {which}: {shown}."
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as part of the JSON of a gate."""
+        return {
+            "sentence": self.sentence,
+            "held": changes_as_json(self.held),
+            "kept": changes_as_json(self.kept),
+            **picked(self, "diff command unmet"),
+            "verified_by": self.run.key,
+        }
 
-def held_in_words(change: Change) -> str:
-    """Say what becomes of a package whose change is held back."""
-    if change.before is None:
-        return f"{change.name} is left out"
-    return f"{change.name} stays at {change.before}" if change.after is not None else f"{change.name} is not removed"
+
+def changes_as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    """Return the changes of an update as JSON."""
+    return [picked(change, "name before after") for change in changes]
 
 
 @frozen
