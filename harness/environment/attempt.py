@@ -181,7 +181,7 @@ def as_preferences(lock: Lock) -> str:
     return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
 
 
-def _locked_file(package: dict[str, Any], tags: Sequence[Tag]) -> LockedFile:
+def _locked_file(package: dict[str, Any], tags: Mapping[Tag, int]) -> LockedFile:
     """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
     wheels = package.get("wheels") or []
     best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
@@ -215,9 +215,9 @@ def _file_name(file: dict[str, Any]) -> str:
     return unquote(urlsplit(where).path).rpartition("/")[2]
 
 
-def _rank(wheel: str, tags: Sequence[Tag]) -> int:
+def _rank(wheel: str, tags: Mapping[Tag, int]) -> int:
     try:
         fits = parse_wheel_filename(wheel)[3]
     except InvalidWheelFilename:
         return len(tags)
-    return next((rank for rank, tag in enumerate(tags) if tag in fits), len(tags))
+    return min((tags[tag] for tag in fits if tag in tags), default=len(tags))
