@@ -164,7 +164,7 @@ def _called(
     added = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in newer}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and lines[0] < node.lineno <= lines[1]:
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name in added and name not in known:
                 yield f"`{name}`, which was added to `{f'{module}.{added[name]}'.rstrip('.')}`"
 
