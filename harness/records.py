@@ -7,8 +7,10 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import cattrs
 from cattrs.cols import is_any_set
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from packaging.version import Version
 
 from harness.atomic import write_whole
@@ -45,6 +47,33 @@ _converter.register_unstructure_hook(Version, str)
 _converter.register_structure_hook(bytes, lambda text, _: base64.b64decode(text))
 _converter.register_unstructure_hook_func(is_any_set, sorted)
 _converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
+
+
+_STORED_AS = "stored_as"
+
+
+def stored_as(name: str) -> dict[str, str]:
+    """Return the metadata of a field that has another name in records."""
+    return {_STORED_AS: name}
+
+
+def _is_renamed(kind: Any) -> bool:
+    return attrs.has(kind) and any(_STORED_AS in part.metadata for part in attrs.fields(kind))
+
+
+def _overrides(kind: Any) -> dict[str, Any]:
+    parts = (part for part in attrs.fields(kind) if _STORED_AS in part.metadata)
+    return {part.name: override(rename=part.metadata[_STORED_AS]) for part in parts}
+
+
+_converter.register_structure_hook_factory(
+    _is_renamed,
+    lambda kind: make_dict_structure_fn(kind, _converter, _cattrs_detailed_validation=False, **_overrides(kind)),
+)
+_converter.register_unstructure_hook_factory(
+    _is_renamed,
+    lambda kind: make_dict_unstructure_fn(kind, _converter, _cattrs_omit_if_default=True, **_overrides(kind)),
+)
 
 
 def _exactly(value: Any, kind: type) -> Any:

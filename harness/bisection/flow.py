@@ -161,7 +161,7 @@ class PackageQuestion:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        asked = evolve(
+        question = evolve(
             self.question,
             good=ends.good.end if ends.good is not None else None,
             bad=bad.end,
@@ -169,7 +169,7 @@ class PackageQuestion:
         )
         moment = (f"today was {bad.as_of:%Y-%m-%d %H:%M} UTC",) if bad.end.is_today and status.is_change else ()
         return Answer(
-            QuestionRecord.of(asked),
+            QuestionRecord.of(question),
             status,
             failures=tuple(self.failures),
             constraints=self.constraints,
