@@ -49,30 +49,20 @@ _converter.register_unstructure_hook_func(is_any_set, sorted)
 _converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
 
 
-_STORED_AS = "stored_as"
+STORED_AS = "stored_as"  # in the metadata of a field: its name in records
 
 
-def stored_as(name: str) -> dict[str, str]:
-    """Return the metadata of a field that has another name in records."""
-    return {_STORED_AS: name}
-
-
-def _is_renamed(kind: Any) -> bool:
-    return attrs.has(kind) and any(_STORED_AS in part.metadata for part in attrs.fields(kind))
-
-
-def _overrides(kind: Any) -> dict[str, Any]:
-    parts = (part for part in attrs.fields(kind) if _STORED_AS in part.metadata)
-    return {part.name: override(rename=part.metadata[_STORED_AS]) for part in parts}
+def _renamed(kind: Any) -> dict[str, Any]:
+    parts = attrs.fields(kind) if attrs.has(kind) else ()
+    return {part.name: override(rename=part.metadata[STORED_AS]) for part in parts if STORED_AS in part.metadata}
 
 
 _converter.register_structure_hook_factory(
-    _is_renamed,
-    lambda kind: make_dict_structure_fn(kind, _converter, _cattrs_detailed_validation=False, **_overrides(kind)),
+    lambda kind: bool(_renamed(kind)), lambda kind: make_dict_structure_fn(kind, _converter, **_renamed(kind))
 )
 _converter.register_unstructure_hook_factory(
-    _is_renamed,
-    lambda kind: make_dict_unstructure_fn(kind, _converter, _cattrs_omit_if_default=True, **_overrides(kind)),
+    lambda kind: bool(_renamed(kind)),
+    lambda kind: make_dict_unstructure_fn(kind, _converter, _cattrs_omit_if_default=True, **_renamed(kind)),
 )
 
 

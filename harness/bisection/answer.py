@@ -16,7 +16,7 @@ from harness.model.culprit import Culprit, Finding
 from harness.model.lock import NONE
 from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step
-from harness.records import stored_as
+from harness.records import STORED_AS
 from harness.redact import everywhere
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Answer:
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
 
-    question: QuestionRecord = field(metadata=stored_as("asked"))
+    question: QuestionRecord = field(metadata={STORED_AS: "asked"})
     status: Status
     sentence: str = ""
     failures: tuple[Failure, ...] = ()

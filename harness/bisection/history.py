@@ -19,7 +19,7 @@ from harness.model.boundary import Boundary
 from harness.model.signature import given_parts
 from harness.model.text import listed, picked, sentence_and_table
 from harness.model.verdict import Step
-from harness.records import stored_as
+from harness.records import STORED_AS
 from harness.search.survey import gaps_of
 
 _NAMED = 5
@@ -126,7 +126,7 @@ class History:
     `stride` adjacent releases at least one was run or known.
     """
 
-    question: QuestionRecord = field(metadata=stored_as("asked"))
+    question: QuestionRecord = field(metadata={STORED_AS: "asked"})
     signature: Signature | None
     boundaries: tuple[Boundary, ...]
     rows: tuple[ReleaseRow, ...]
