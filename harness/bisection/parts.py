@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
@@ -18,7 +16,7 @@ from harness.model.text import counted, listed, picked
 from harness.question.ends import End, EndKind
 from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
-from harness.question.revisions import TrackedFile
+from harness.question.revisions import TrackedFile, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -136,12 +134,7 @@ class Parts:
         after = files_with_versions(before, older, held) if is_unix else None
         if after is None:
             return resolved, ""
-        with tempfile.TemporaryDirectory() as folder:
-            top = Path(folder)
-            (top / ".git").mkdir()  # its files may include each other
-            for path, text in after.items():
-                (top / path).parent.mkdir(parents=True, exist_ok=True)
-                (top / path).write_text(text, encoding="utf-8")
+        with laid_out({path: text.encode() for path, text in after.items()}) as top:
             edited = End(EndKind.LOCK, end.text, end.moment, top / next(iter(after)))
             try:
                 snapshot = self.both.snapshots.of(edited)
