@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -188,9 +189,11 @@ class Snapshots:
     def left_to_files(self) -> Snapshots:
         """Return what makes the snapshots of two files: what one of them lists, the project does not require besides.
 
-        So the files alone say how their packages differ. Raises `UserMistake` if a file can't be read.
+        So the files alone say how their packages differ, and what was typed. Raises `UserMistake` if a file can't be
+        read.
         """
-        question, own = self.question, self.question.repro.dependencies
+        question = self.question
+        own = {text for text in question.repro.dependencies if shlex.quote(text) not in question.typed}  # not --with
         ends = [end for end in (question.good, question.bad) if end is not None and end.kind is EndKind.LOCK]
         files = [end for end in ends if end.path is not None]
         if len(files) < 2:
