@@ -3,7 +3,7 @@
 Each entry of the catalogue (`harness repros`) is bisected over real releases, with no results kept from before: the
 release that broke it, the release that fixed it, and, where the entry names them, the file and the function. An answer
 is exact if all of them are those of the entry; wider if the release is right, but the lines were not found; else wrong.
-`proved` is how well the finest level was shown, as the answer's `shown` says.
+`proved` is how well the finest level was shown, as the answer's `shown` says; the last line counts them.
 
     python benchmarks/truth.py
     python benchmarks/truth.py pandas whisper
@@ -90,7 +90,7 @@ class Question:
 
 @frozen
 class Row:
-    """What came of one question; seconds of the whole command. `proved` is "release only" without a level below it."""
+    """What came of one question; seconds of the whole command. `proved` is "release only" if it asked for no lines."""
 
     name: str
     package: str
@@ -137,13 +137,15 @@ def ask(question: Question, folder: Path) -> Row:
     runs = answer.get("probes", 0) + answer.get("culprit_probes", 0)
     entry = question.entry
     names = (question.name, entry.subject, entry.known.kind, question.expected)
-    return Row(*names, found, verdict, proved(answer), runs, round(wall_s, 1))
+    return Row(*names, found, verdict, proved(question, answer), runs, round(wall_s, 1))
 
 
-def proved(answer: dict[str, Any]) -> str:
-    """How well the finest level of an answer was shown; "release only" if there is none."""
+def proved(question: Question, answer: dict[str, Any]) -> str:
+    """How well the finest level of an answer was shown, if lines were asked for."""
+    if not question.is_deep:
+        return "release only"
     levels = answer.get("culprit") or []
-    return str(levels[-1]["shown"]) if levels else "release only"
+    return str(levels[-1]["shown"]) if levels else "not proved"
 
 
 def compared(question: Question, answer: dict[str, Any]) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from harness.api import reported_answer
 from harness.atomic import write_whole
 from harness.bisection.answer import Answer
 from harness.bisection.wording import head_of
-from harness.cli.written import write_constraints
+from harness.cli.output import write_constraints
 from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, SignatureCaptured, Started
 from harness.model import Judgement, Observation, Pin, Repro, Signature
 from harness.model.culprit import Level

@@ -98,7 +98,10 @@ def _warm_up() -> None:
 def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[str]) -> None:
     """Be the command until this process ends."""
     from harness.cli import main
+    from harness.run import process
 
+    if environ.pop("LIMIT_WHEN_PRINTED", ""):
+        process.GUARD = ROOT / "tests" / "run" / "at_the_limit" / "guard.py"
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)

@@ -106,13 +106,15 @@ def test_the_table_keeps_rows_that_were_not_run(truth, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-2:] == ["1 of 2 exact, 6 runs, 3 s", "2 release only"]
 
 
-def test_how_well_an_answer_is_proved_is_that_of_its_finest_level(truth, tmp_path, capsys):
+def test_how_well_an_answer_is_proved_is_that_of_its_finest_level_where_lines_were_asked_for(truth, tmp_path, capsys):
+    deep, fix = asked(truth, tmp_path, more='file = "a.py"')
     levels = [{"shown": "proved both ways"}, {"shown": "shown one way only"}]
-    answers = [{"culprit": levels}, {"culprit": levels[:1]}, {"culprit": levels[:1]}, {"culprit": None}]
-    rows = [truth.Row("x", "tool", "crash", "a", "a", "exact", truth.proved(answer), 3, 1.5) for answer in answers]
+    answers = [(deep, levels), (deep, levels[:1]), (deep, levels[:1]), (deep, None), (fix, levels[:1])]
+    shown = [truth.proved(question, {"culprit": found}) for question, found in answers]
+    rows = [truth.Row("x", "tool", "crash", "a", "a", "exact", text, 3, 1.5) for text in shown]
     assert truth.show(rows)
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "2 proved both ways, 1 shown one way only, 1 release only"
+    assert last == "2 proved both ways, 1 shown one way only, 1 not proved, 1 release only"
 
 
 def test_every_entry_is_in_the_table_of_the_docs_as_it_was_run(truth):

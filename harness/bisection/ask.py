@@ -32,13 +32,14 @@ from harness.probing.line import left_out_words
 from harness.probing.trust import ForksDisagree
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.commit_index import at_commits
+from harness.question.ends import EndKind, Ends
 from harness.question.local_builds import at_local_builds
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import Question, usual_depth
 from harness.question.reference_ends import at_references
 from harness.question.repros import names_meant, required_python, typed_words
-from harness.question.request import EndKind, Ends, QuestionKind, Request, at_releases, kind_of, refuse_meaningless
+from harness.question.request import QuestionKind, Request, at_releases, kind_of, refuse_meaningless
 from harness.question.single import shared_combination
 from harness.records import as_record, read_record
 from harness.redact import everywhere
@@ -149,7 +150,7 @@ def answer_question(
 
 def _with_pages(session: Session, answer: Answer) -> _Known:
     """Return what to keep of an answer: with what it says about today, until the index says something else."""
-    when = AsOf.read(answer.asked.as_of)
+    when = AsOf.read(answer.question.as_of)
     if when.is_era or (when.moment is not None and when.moment < session.now):
         return _Known(answer)
     runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
@@ -210,7 +211,7 @@ def _answered(session: Session, question: Question, kind: QuestionKind, *, is_ni
     answer = evolve(answer, sentence=sentence_of(answer))
     if files := other_step(session, question):
         sentence = f"{answer.sentence} {sentence_about(files)}"
-        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
+        answer = evolve(answer, sentence=sentence, question=evolve(answer.question, files=files))
     return answer, retry
 
 

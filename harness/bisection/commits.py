@@ -40,8 +40,8 @@ from harness.model.culprit import Commit, Finding, Level
 from harness.model.lock import AsOf
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
+from harness.question.ends import End, EndKind
 from harness.question.releases import notes_on_holds, releases_on_line
-from harness.question.request import End, EndKind
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 
@@ -78,7 +78,7 @@ class CommitQuestion(LineQuestion):
 
     def advice(self, answer: Answer) -> str:
         """Return the command that runs the commit again."""
-        return _what_next(answer.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
+        return _what_next(answer.question, self.source.repository, answer.suspects[0]) if answer.findings else ""
 
 
 def commit_question(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:

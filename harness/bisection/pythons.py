@@ -26,9 +26,9 @@ from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, SearchedLine, left_out_words
 from harness.probing.probe import Probers
+from harness.question.ends import End, EndKind, check_order
 from harness.question.package_set import PackageSet, Way
 from harness.question.question import Question
-from harness.question.request import End, EndKind, check_order
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:

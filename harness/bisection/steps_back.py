@@ -28,8 +28,8 @@ from harness.model import Observation, Repro, Verdict, name_of
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
 from harness.probing import Judge
+from harness.question.ends import EndKind, commit_end, day_end, release_end
 from harness.question.lower_bounds import admits
-from harness.question.request import EndKind, commit_end, day_end, release_end
 from harness.question.revisions import LockHistory
 from harness.question.snapshots import NoSolution, Snapshot, Snapshots
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,31 +16,27 @@ from harness.cli.options import (
     FILE,
     SectionCommand,
     end_option,
-    json_option,
-    lines_option,
     option,
     repro_options,
     settings_options,
     subject_argument,
 )
-from harness.cli.search_options import CONSTRAINTS, project_options, search_options
+from harness.cli.output import Output, check_replaceable, output_options, write, write_constraints
+from harness.cli.search_options import CONSTRAINTS, as_request, project_options, search_options
 from harness.cli.shell import Entered, enter
-from harness.cli.written import check_replaceable, write, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
-from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
-from harness.question.commands import ChosenProject
-from harness.question.request import Policy, Request
+from harness.question.request import Request
 from harness.report.commands import required_names
 from harness.report.junit import junit_of
 from harness.report.privacy import private_of
 from harness.run.process import pause
 from harness.settings import Settings
 from harness.store import Store
-from harness.terminal import PlainView, print_answer, reporting
+from harness.terminal import PlainView, print_answer
 from harness.terminal.console import Console, short_path
-from harness.terminal.stream import JsonLines, is_for_agent, last_line
+from harness.terminal.stream import is_for_agent, last_line
 
 _LINES = 12
 _LOOK_S = 0.2
@@ -118,8 +113,7 @@ def _line() -> str | None:
 @end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
 @search_options
-@json_option("the answer as JSON")
-@lines_option
+@output_options("the answer as JSON")
 @option(
     "Output",
     "--junit",
@@ -128,16 +122,8 @@ def _line() -> str | None:
     help="Write the tests as they ran at the bad end to FILE, as JUnit XML, with what broke each.",
 )
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
-def bisect(
-    project: ChosenProject,
-    constraints: Path | None,
-    policy: Policy,
-    as_json: bool,
-    lines: JsonLines | None,
-    junit: Path | None,
-    settings: Settings,
-    **parts: Any,
-) -> None:
+@as_request
+def bisect(request: Request, constraints: Path | None, output: Output, junit: Path | None, settings: Settings) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
     With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, it finds the
@@ -156,27 +142,23 @@ def bisect(
     harness bisect python --run pytest
     harness bisect matplotlib --repro plot.py --ask
     """
-    request = Request(**parts, policy=policy, project=project)
-    if policy.ask and (lines is not None or not sys.stdin.isatty()):
+    is_by_hand = request.policy.ask
+    if is_by_hand and (output.lines is not None or not sys.stdin.isatty()):
         raise UserMistake("--ask needs a terminal at which you judge each run")
     check_replaceable(constraints)
-    console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
     # A live picture would be drawn over the questions.
-    view = reporting(console, quiet=as_json, lines=lines) if person is None else PlainView(console)
+    view = PlainView(Console(stderr=True)) if is_by_hand else output.reporting()
     with view as reporter:
         typed = (CONSTRAINTS,) if constraints is not None else ()
+        person = AtTheTerminal() if is_by_hand else None
         answer, reports = reported_answer(request, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
-    if lines is not None or as_json:
+    if not output.is_for_people:
         _write_junit(answer, junit, settings)
     page = next((path for path in reports if path.suffix == ".html"), None)
     record = short_path(settings.results.absolute() / f"answers/{page.stem}.json") if page is not None else None
-    if lines is not None:
-        files = {"answer": record, "report": page, "constraints": written, "junit": junit}
-        lines.answered(json_of(answer), answer.exit_code, files)
-    elif as_json:
-        click.echo(to_json(json_of(answer)))
-    else:
+    output.answer(json_of(answer), answer.exit_code, answer=record, report=page, constraints=written, junit=junit)
+    if output.is_for_people:
         pages = [str(short_path(page))] if page is not None else []
         limits = str(short_path(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)

@@ -5,45 +5,44 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
 from harness.arguments import OptionGroup
 from harness.bisection.ask import looked_up
+from harness.bisection.gate import Gate, GateResult, GateStatus
+from harness.bisection.sections import sections_of
 from harness.cli.options import (
     FILE,
     SectionCommand,
     end_option,
-    json_option,
-    lines_option,
     option,
     repro_options,
     settings_options,
 )
-from harness.cli.search_options import folder_options, gate_options
-from harness.cli.written import print_or_write
+from harness.cli.output import Output, output_options, print_or_write
+from harness.cli.search_options import as_request, folder_options, gate_options
 from harness.errors import UserMistake
-from harness.model.text import to_json
+from harness.question.ends import Ends, parse_end
 from harness.question.project import find_project
 from harness.question.repros import required_python
-from harness.question.request import Ends, QuestionKind, Request, parse_end, refuse_meaningless
+from harness.question.request import QuestionKind, Request, refuse_meaningless
 from harness.question.revisions import branched_at, file_at_revision, locks_of
+from harness.redact import redacted
+from harness.report.page import Page
 from harness.report.privacy import private_of
 from harness.session import open_session
-from harness.terminal import reporting
-from harness.terminal.console import Console
 from harness.terminal.stream import is_for_agent, last_line
-from harness.watch.gate import Gate
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from harness.model import Change
     from harness.question.commands import ChosenProject
-    from harness.question.request import Policy
+    from harness.redact import Private
     from harness.settings import Settings
-    from harness.terminal.stream import JsonLines
 
 _EPILOG = """\b
 Exit codes:
@@ -66,19 +65,11 @@ Exit codes:
 @folder_options
 @gate_options
 @option("Output", "--comment", type=FILE, metavar="FILE", help="Write the comment there instead of to stdout.")
-@json_option("the result as JSON (schema 1)")
-@lines_option
+@output_options("the result as JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@as_request
 def gate(
-    base: str | None,
-    head: str | None,
-    project: ChosenProject,
-    comment: Path | None,
-    policy: Policy,
-    as_json: bool,
-    lines: JsonLines | None,
-    settings: Settings,
-    **parts: Any,
+    request: Request, base: str | None, head: str | None, comment: Path | None, output: Output, settings: Settings
 ) -> None:
     """Run a project's tests with the update of its lock file; if they fail, find what broke them and what passes.
 
@@ -90,30 +81,26 @@ def gate(
     harness gate --run pytest --base uv.lock@main --head uv.lock
     harness gate --run "python -m unittest" --base requirements.txt@HEAD^1 --comment comment.md
     """
-    parts["run"] = project.command(parts["run"])
-    required = required_python(parts["repro"], parts["run"], None)
+    request = evolve(request, run=request.project.command(request.run))
+    required = required_python(request.repro, request.run, None)
     with (
-        reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
+        output.reporting() as reporter,
         open_session(settings, reporter, requires_python=required) as session,
     ):
-        ends, others = _ends_of(base, head, project, session.now)
-        request = Request(**parts, policy=policy, project=project)
+        ends, others = _ends_of(base, head, request.project, session.now)
         refuse_meaningless(request, settings, QuestionKind.PACKAGES, ends)
         session, question = looked_up(session, request, QuestionKind.PACKAGES, ends)
         result = Gate.of(session, question).run()
         notes = tuple(f"{path} has changed, too, and is not judged: --head {path} does" for path in others)
         result = evolve(result, notes=(*result.notes, *notes))
-        page = result.page(private_of(session.store)).markdown()
-    code = result.status.exit_code
-    if comment is not None or not (as_json or lines is not None):
-        print_or_write(page, comment)
-    if lines is not None:
-        lines.answered(result.as_json(), code, {"comment": comment})
-    elif as_json:
-        click.echo(to_json(result.as_json()))
-    elif is_for_agent():
+        text = comment_on(result, private_of(session.store))
+    code = result.exit_code
+    if comment is not None or output.is_for_people:
+        print_or_write(text, comment)
+    output.answer(result.as_json(), code, comment=comment)
+    if output.is_for_people and is_for_agent():
         click.echo(last_line(result.status.value, code, comment))
-    elif comment is not None:
+    elif output.is_for_people and comment is not None:
         click.echo(result.sentence)
     sys.exit(code)
 
@@ -139,3 +126,31 @@ def _ends_of(base: str | None, head: str | None, project: ChosenProject, now: da
         path = paths[0]
     newer = newer or parse_end(str(path), "--head", now=now)
     return Ends(parse_end(base, "--base", now=now), newer), others
+
+
+def comment_on(result: GateResult, private: Private) -> str:
+    """Return the comment on a pull request as Markdown, without private data of this machine.
+
+    The diff stays as it is: the repository has its lines already.
+    """
+    part, answer = result.part, redacted(result.answer, private)
+    content = {
+        "result": redacted(evolve(result, answer=None), private),
+        "held": [held_in_words(change) for change in part.held] if part is not None else [],
+        "diff": part.diff if part is not None else "",
+        "file": result.question.bad.text if result.question.bad is not None else "",
+        "sections": [
+            evolve(section, is_folded=section.is_folded or section.title == "The search")
+            for section in (sections_of(answer) if answer is not None else ())
+            if section.rows
+        ],
+        "command": redacted(result.command, private) if result.status is not GateStatus.PASSES else "",
+    }
+    return Page("gate", content).markdown()
+
+
+def held_in_words(change: Change) -> str:
+    """Say what becomes of a package whose change is held back."""
+    if change.before is None:
+        return f"{change.name} is left out"
+    return f"{change.name} stays at {change.before}" if change.after is not None else f"{change.name} is not removed"

@@ -13,20 +13,17 @@ from harness.bisection.history_scan import HistoryRange
 from harness.cli.options import (
     SectionCommand,
     end_option,
-    json_option,
-    lines_option,
     option,
     repro_options,
     settings_options,
     subject_argument,
 )
-from harness.cli.search_options import scan_options
-from harness.model.text import to_json
-from harness.question.request import Policy, Request
+from harness.cli.output import Output, output_options
+from harness.cli.search_options import as_request, scan_options
+from harness.question.request import Request
 from harness.settings import Settings
-from harness.terminal import print_history, reporting
+from harness.terminal import print_history
 from harness.terminal.console import Console, short_path
-from harness.terminal.stream import JsonLines
 
 
 @click.command(cls=SectionCommand)
@@ -42,19 +39,10 @@ from harness.terminal.stream import JsonLines
     metavar="N",
     help="Run at least one of N neighbouring releases; 1 runs all [default: under a third are run].",
 )
-@json_option("the history as JSON")
-@lines_option
+@output_options("the history as JSON")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
-def history(
-    subject: str,
-    repro: str | None,
-    run: str | None,
-    policy: Policy,
-    as_json: bool,
-    lines: JsonLines | None,
-    settings: Settings,
-    **wanted: Any,
-) -> None:
+@as_request
+def history(request: Request, output: Output, settings: Settings, **wanted: Any) -> None:
     """Show every window of releases of SUBJECT in which a repro was broken.
 
     Scans coarsely, then bisects each change between good and bad. What is in the results folder does not run again.
@@ -68,15 +56,11 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    request = Request(subject, repro, run, policy=policy)
-    with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
+    with output.reporting() as reporter:
         result, reports = reported_history(request, HistoryRange(**wanted), settings, reporter)
-    if lines is not None:
-        page = next((path for path in reports if path.suffix == ".html"), None)
-        lines.answered(result.as_json(), result.status.exit_code, {"report": page})
-    elif as_json:
-        click.echo(to_json(result.as_json()))
-    else:
+    page = next((path for path in reports if path.suffix == ".html"), None)
+    output.answer(result.as_json(), result.status.exit_code, report=page)
+    if output.is_for_people:
         print_history(Console(soft_wrap=True), result, str(settings.results))
         for path in reports:
             click.echo(f"  report: {short_path(path)}")

@@ -7,6 +7,8 @@ import gc
 import importlib
 import itertools
 import os
+import select
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -128,7 +130,9 @@ class _Group(click.Group):
             failure: HarnessError = error
         except KeyboardInterrupt:
             failure = Interrupted("stopped", hint="run the same command again to continue")
-        except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
+        except Exception as error:
+            if isinstance(error, BrokenPipeError) and _is_unread():
+                raise
             where = write_traceback(error, known)
             failure = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
         if form:
@@ -136,6 +140,17 @@ class _Group(click.Group):
         if form != _STREAM:
             tell(failure, known)
         raise click.exceptions.Exit(_exit_code(failure.exit_code, for_git=for_git))
+
+
+_UNREAD = 128 + signal.SIGPIPE  # as of a program that the signal ends
+
+
+def _is_unread() -> bool:
+    """Whether nobody reads what is printed any more, as after `| head`."""
+    pipes = select.poll()
+    for descriptor in (1, 2):
+        pipes.register(descriptor, 0)  # an error is reported in any case
+    return any(event & select.POLLERR for _, event in pipes.poll(0))
 
 
 _KEPT = "finished runs are kept"
@@ -197,4 +212,9 @@ def main() -> None:
     # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.
     gc.set_threshold(_OBJECTS, 50, 50)
     sys.setswitchinterval(_SWITCH_S)
-    sys.exit(cli(prog_name="harness"))
+    try:
+        sys.exit(cli(prog_name="harness"))
+    except SystemExit as ended:
+        if ended.code == 1 and _is_unread():  # click's code for that
+            sys.exit(_UNREAD)
+        raise

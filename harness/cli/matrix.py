@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.arguments import OptionGroup
-from harness.cli.options import FILE, SectionCommand, json_option, lines_option, settings_options
+from harness.cli.options import FILE, SectionCommand, settings_options
+from harness.cli.output import Output, output_options
 from harness.errors import Interrupted, UserMistake
 from harness.events import Note
 from harness.matrix import Cell, Matrix, read_matrix
@@ -28,13 +29,11 @@ from harness.matrix.running import (
 )
 from harness.matrix.table import markdown_table
 from harness.model import Verdict
-from harness.model.text import to_json
 from harness.question.parsing import day
 from harness.session import local_session
 from harness.settings import Settings
-from harness.terminal import print_table, reporting
+from harness.terminal import print_table
 from harness.terminal.console import Console, short_path
-from harness.terminal.stream import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,8 +67,7 @@ Exit codes:
     is_flag=True,
     help="Print what works with what as a Markdown table.",
 )
-@json_option("JSON (schema 1)")
-@lines_option
+@output_options("JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def matrix(
     file: Path,
@@ -78,8 +76,7 @@ def matrix(
     as_list: bool,
     show: bool,
     as_table: bool,
-    as_json: bool,
-    lines: JsonLines | None,
+    output: Output,
     settings: Settings,
 ) -> None:
     """Run the cells of the matrix FILE, then show them as a table and write a page with each cell's log.
@@ -93,30 +90,29 @@ def matrix(
     harness matrix matrices/transformers.toml --show
     harness matrix matrices/transformers.toml --table > table.md
     """
-    if as_table and (as_json or as_list or lines is not None):
+    if as_table and (as_list or not output.is_for_people):
         raise UserMistake("--table, --list and --json each print something else: give one of them")
     date = day(as_of, "--as-of") if as_of is not None else None
     read = read_matrix(file)
     if as_list:
         choice = choose(_with_versions(read, settings), only)
-        if lines is not None:
-            lines.answered(choice.as_json(), 0, {})
-        else:
-            _print_list(choice, as_json=as_json)
+        output.answer(choice.as_json(), 0)
+        if output.is_for_people:
+            _print_list(choice)
         return
-    console, stopped = Console(stderr=True), None
+    stopped = None
     with (
-        reporting(console, quiet=as_json, lines=lines) as reporter,
+        output.reporting() as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
         choice = choose(expanded_by_index(read, sessions.first), only)
         cells = () if show else sessions.runnable(choice.cells)
         reasons = dict.fromkeys(sessions.blocked(choice.cells).values())
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in reasons)):
-            if lines is not None:
-                lines.report(Note(line))
+            if output.lines is not None:
+                output.lines.report(Note(line))
             else:
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                Console(stderr=True).print(line, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
         try:
             runs = _run(sessions, cells) if cells else ()
@@ -126,13 +122,10 @@ def matrix(
     page, record = write_page(sessions.store, MatrixResult(read.name, rows, _typed(), choice.left_out))
     meant = [standing for standing in rows if standing.cell.name in choice.names]
     code = 0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED
-    if lines is not None or as_json:
+    if not output.is_for_people:
         if stopped is not None:
             raise stopped
-        if lines is not None:
-            lines.answered(json.loads(record), code, {"report": page})
-        else:
-            click.echo(record, nl=False)
+        output.answer(json.loads(record), code, report=page)
     elif as_table:
         click.echo(markdown_table(rows, choice.names, _typed()), nl=False)
         click.echo(f"  page: {short_path(page)}", err=True)
@@ -156,10 +149,7 @@ def _with_versions(read: Matrix, settings: Settings) -> Matrix:
     return expanded_by_index(read, local_session(settings))
 
 
-def _print_list(choice: ChosenCells, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(to_json(choice.as_json()))
-        return
+def _print_list(choice: ChosenCells) -> None:
     for cell in choice.cells:
         click.echo(cell.name)
     for line in _left_out(choice):

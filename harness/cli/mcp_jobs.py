@@ -24,7 +24,7 @@ from harness.environment.index import check_project_name
 from harness.errors import Interrupted, UserMistake
 from harness.model import parsed_version
 from harness.model.text import plain
-from harness.question.request import INTERPRETER
+from harness.question.ends import INTERPRETER
 
 _AT_ONCE = 4
 _NAME = re.compile(r"\w[\w.-]*")

@@ -15,7 +15,7 @@ from harness.catalogue.blocks import read_report
 from harness.catalogue.draft import Draft, draft
 from harness.catalogue.tracebacks import first_line, frame_of, reason_of
 from harness.cli.options import output_option
-from harness.cli.written import write
+from harness.cli.output import write
 from harness.errors import UserMistake
 from harness.model.text import counted, listed, one_line
 from harness.terminal.console import Console, print_line, print_text
@@ -25,7 +25,7 @@ from harness.terminal.console import Console, print_line, print_text
 @click.argument("issue")
 @output_option("Where to write the repro [default: NAME.py, in repros/ if there is such a folder].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-def new(issue: str, output: Path | None, force: bool) -> None:
+def new(issue: str, file: Path | None, force: bool) -> None:
     """Write a repro from ISSUE, somebody's report: its versions, code and traceback, with a mark where one is missing.
 
     It takes lists of versions, code blocks and tracebacks; sentences are for you to read.
@@ -46,7 +46,7 @@ def new(issue: str, output: Path | None, force: bool) -> None:
             "found no code, no traceback and no list of versions in it",
             hint="is it the text of the issue? sentences are not read, and a picture of a traceback can't be",
         )
-    path = output or (Path("repros") if Path("repros").is_dir() else Path()) / f"{drafted.name}.py"
+    path = file or (Path("repros") if Path("repros").is_dir() else Path()) / f"{drafted.name}.py"
     if path.exists() and not force:
         raise UserMistake(f"{path} is there already", hint="--force overwrites it, --output FILE names another")
     write(path, drafted.source)

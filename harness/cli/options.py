@@ -12,11 +12,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from harness.arguments import Option, OptionGroup
-from harness.errors import UserMistake
 from harness.model.text import parse_size
 from harness.question.parsing import read_duration
 from harness.settings import Settings
-from harness.terminal.stream import OPTION, JsonLines
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
@@ -212,25 +210,13 @@ def end_option(*names: str, metavar: str, help: str) -> Decorator:  # noqa: A002
 
 
 def output_option(words: str) -> Decorator:
-    """Add `--output FILE` to a command, with these words as its help."""
-    return click.option("-o", "--output", type=FILE, metavar="FILE", help=words)
+    """Add `--output FILE` to a command, which gets it as `file`, with these words as its help."""
+    return click.option("-o", "--output", "file", type=FILE, metavar="FILE", help=words)
 
 
 def json_option(what: str) -> Decorator:
     """Add `--json` to a command, for printing only `what` on stdout."""
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
-
-
-def lines_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--json-lines` to a command, which gets what writes them, or None, as the argument `lines`."""
-    words = "Print each step as one JSON object in a line as it happens, the answer or the error last."
-
-    def made(context: click.Context, _param: click.Parameter, is_given: bool) -> JsonLines | None:
-        if is_given and "--json" in context.meta["typed"]:
-            raise UserMistake("--json and --json-lines each print something else: give one of them")
-        return JsonLines() if is_given else None
-
-    return option("Output", OPTION, "lines", is_flag=True, callback=made, help=words)(command)
 
 
 def _click_option(part: attrs.Attribute[Any]) -> Decorator:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from attrs import asdict, frozen
@@ -17,17 +17,15 @@ from harness.bisection.declared_bounds import proved_bounds
 from harness.bisection.wording import contradicted
 from harness.cli.options import (
     SectionCommand,
-    json_option,
-    lines_option,
     output_option,
     repro_argument,
     settings_options,
 )
-from harness.cli.search_options import project_options
-from harness.cli.written import print_or_write
+from harness.cli.output import Output, output_options, print_or_write
+from harness.cli.search_options import as_request, project_options
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome, name_of
-from harness.model.text import counted, listed, picked, to_json
+from harness.model.text import counted, listed, picked
 from harness.question.project import find_project
 from harness.question.project_requirements import options_of_uv_add
 from harness.question.request import Request
@@ -35,14 +33,9 @@ from harness.report.archive import Archive
 from harness.report.commands import constraints_text, exact_pins, install_commands, required_names
 from harness.settings import Settings
 from harness.store import Store
-from harness.terminal import reporting
-from harness.terminal.console import Console
-from harness.terminal.stream import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from harness.question.commands import ChosenProject
 
 
 _NOT_SURE = 3
@@ -85,22 +78,17 @@ class Pinned:
 )
 @output_option("Write there instead of to stdout.")
 @project_options
-@json_option("the set, or with --prove the bounds, as JSON")
-@lines_option
+@output_options("the set, or with --prove the bounds, as JSON")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@as_request
 def pin(
-    repro: str | None,
-    run: str | None,
-    good: str | None,
-    bad: str | None,
+    request: Request,
     style: str | None,
     exact: bool,
     declared: tuple[str, ...],
-    output: Path | None,
-    project: ChosenProject,
+    file: Path | None,
     constraints: Path | None,
-    as_json: bool,
-    lines: JsonLines | None,
+    output: Output,
     settings: Settings,
 ) -> None:
     """Print the newest set of packages with which REPRO, or a command, passes; without either, that of the last answer.
@@ -121,14 +109,13 @@ def pin(
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
     if declared:
-        request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
-        _prove(request, declared, settings, lines, as_json=as_json)
-    tell = partial(click.echo, err=True) if lines is None and not as_json else _nothing
-    if run or repro or project.from_junit:
-        request = Request(repro=repro, run=run, good=good, bad=bad, project=project)
-        with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
+        _prove(request, declared, settings, output)
+    tell = partial(click.echo, err=True) if output.is_for_people else _nothing
+    project = request.project
+    if request.run or request.repro or project.from_junit:
+        with output.reporting() as reporter:
             answer, _ = reported_answer(request, settings, reporter)
-    elif good or bad:
+    elif request.good or request.bad:
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
     else:
         stored = Archive(Store.opened(settings.results)).get()
@@ -141,50 +128,41 @@ def pin(
     root = project.folder or find_project(Path.cwd())
     is_package = root is not None and (root / "pyproject.toml").is_file()
     style = style or ("uv" if is_package else "pip")
-    options = options_of_uv_add(root) if root is not None and style == "uv" and answer.asked.repro.argv else {}
+    options = options_of_uv_add(root) if root is not None and style == "uv" and answer.question.repro.argv else {}
     text = written(newest, answer, style, options, exact=exact)
-    if output is not None or (lines is None and not as_json):
-        print_or_write(text if text.endswith("\n") else f"{text}\n", output)
-    if output is not None:
-        tell(f"  written to {output}")
+    if file is not None or output.is_for_people:
+        print_or_write(text if text.endswith("\n") else f"{text}\n", file)
+    if file is not None:
+        tell(f"  written to {file}")
     packages = {pin.name: pin.version for pin in newest.lock.pins}
+    code = 0 if newest.is_newest else _NOT_SURE
     document = {**picked(newest, "sentence is_newest constraints"), "packages": packages, "text": text}
-    _end(document, 0 if newest.is_newest else _NOT_SURE, lines, as_json=as_json, output=output)
+    output.answer(document, code, output=file)
+    sys.exit(code)
 
 
 def _nothing(_text: str) -> None:
     """Leave out what is for people."""
 
 
-def _end(document: Any, code: int, lines: JsonLines | None, *, as_json: bool, output: Path | None = None) -> NoReturn:
-    """Print what a program gets, and exit."""
-    if lines is not None:
-        lines.answered(document, code, {"output": output})
-    elif as_json:
-        click.echo(to_json(document))
-    sys.exit(code)
-
-
-def _prove(
-    request: Request, declared: tuple[str, ...], settings: Settings, lines: JsonLines | None, *, as_json: bool
-) -> NoReturn:
+def _prove(request: Request, declared: tuple[str, ...], settings: Settings, output: Output) -> NoReturn:
     """Print which declared bounds are true, and exit: 1 if one is not, 3 if one could not be judged."""
     if request.good or request.bad:
         raise UserMistake("--good and --bad do not apply to --prove", hint="a requirement names its ends itself")
     if not (request.run or request.repro):
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
-    with reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter:
+    with output.reporting() as reporter:
         bounds = proved_bounds(request, [text for text in declared if text != _OWN], settings, reporter)
-    is_for_people = lines is None and not as_json
-    if is_for_people:
+    if output.is_for_people:
         click.echo()
-    for bound in bounds if is_for_people else ():
+    for bound in bounds if output.is_for_people else ():
         word = {True: "true", False: "untrue", None: "not sure"}[bound.is_true]
         instead = f"; true is {bound.instead}" if bound.instead else ""
         click.echo(f"{word:<8}  {bound.requirement}  {bound.sentence}{instead}")
     results = {bound.is_true for bound in bounds}
     code = 1 if False in results else _NOT_SURE if None in results else 0
-    _end({"bounds": [asdict(bound) for bound in bounds]}, code, lines, as_json=as_json)
+    output.answer({"bounds": [asdict(bound) for bound in bounds]}, code)
+    sys.exit(code)
 
 
 def pinned(answer: Answer) -> Pinned:
@@ -208,7 +186,7 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(run.lock, sentence, (*answer.constraints, *exact_pins(run.lock, others)))
     passing = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
     if passing is not None and passing.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
-        good = (answer.asked.ends.get("good") or {}).get("text") or "the good end"
+        good = (answer.question.ends.get("good") or {}).get("text") or "the good end"
         sentence = (
             f"these are the packages of {good}, with which it passed; no newer set is known to: {answer.sentence}"
         )
@@ -226,7 +204,7 @@ def written(
     """
     if style == "constraints":
         return constraints_text(newest.lock, newest.sentence)
-    record, requirements = answer.asked, newest.constraints
+    record, requirements = answer.question, newest.constraints
     if exact or not requirements:
         names = required_names([*record.repro.dependencies, *record.requirements, *newest.constraints])
         requirements = exact_pins(newest.lock, names)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from harness.bisection.by_culprit import answers_by_culprit
 from harness.cli.options import complete_answers, output_option, settings_options
-from harness.cli.written import print_or_write
+from harness.cli.output import print_or_write
 from harness.errors import UserMistake
 from harness.model.text import to_json
 from harness.report.answer import page_of, repositories_of
@@ -38,7 +38,7 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 @click.option("--format", "style", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @output_option("Write there instead of to stdout.")
 @settings_options()
-def results(style: str, output: Path | None, settings: Settings) -> None:
+def results(style: str, file: Path | None, settings: Settings) -> None:
     """Show every observation that is kept: a row each; csv and json have all columns.
 
     \b
@@ -49,7 +49,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     if not rows:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
     as_json = f"{to_json(rows)}\n" if style == "json" else ""
-    print_or_write(as_json or (_csv(rows) if style == "csv" else _table(rows, output)), output)
+    print_or_write(as_json or (_csv(rows) if style == "csv" else _table(rows, file)), file)
 
 
 @click.command()
@@ -65,7 +65,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 @click.option("--package", metavar="NAME", help="Only what is about this culprit, for its maintainers.")
 @output_option("Write there instead of to stdout.")
 @settings_options()
-def report(id: str | None, style: str, package: str | None, output: Path | None, settings: Settings) -> None:  # noqa: A002
+def report(id: str | None, style: str, package: str | None, file: Path | None, settings: Settings) -> None:  # noqa: A002
     """Write the report of an answer: the newest, or the one whose ID begins so.
 
     Names the repository of each culprit too, if its metadata has one: you send the report, the harness never does.
@@ -78,7 +78,7 @@ def report(id: str | None, style: str, package: str | None, output: Path | None,
     store = Store.opened(settings.results)
     stored = Archive(store).get(id)
     stored = stored.about_package(package) if package is not None else stored
-    print_or_write(RENDERERS[style](page_of(store, stored)), output)
+    print_or_write(RENDERERS[style](page_of(store, stored)), file)
     for part in answers_by_culprit(stored.answer):
         recipient = recipient_package(part)
         if repository := repositories_of(evolve(stored, answer=part)).get(recipient):
@@ -100,14 +100,14 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _table(rows: Iterable[Mapping[str, Any]], output: Path | None) -> str:
+def _table(rows: Iterable[Mapping[str, Any]], file: Path | None) -> str:
     """The rows as lines of text: as wide as the terminal, or a line each in a file or a pipe."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in _SHOWN:
         table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
     for row in rows:
         table.add_row(*(Text("" if row[column] is None else str(row[column])) for column in _SHOWN))
-    is_shown = output is None and sys.stdout.isatty()
+    is_shown = file is None and sys.stdout.isatty()
     console = Console(width=None if is_shown else _ANY_WIDTH, file=io.StringIO(), force_terminal=is_shown)
     with console.capture() as text:
         console.print(table)

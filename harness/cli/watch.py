@@ -17,26 +17,24 @@ from rich.text import Text
 from harness.arguments import OptionGroup
 from harness.atomic import write_whole
 from harness.bisection.ask import question_of
-from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, lines_option, settings_options
-from harness.cli.search_options import project_options
-from harness.cli.written import check_replaceable, constraints_text
+from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
+from harness.cli.output import Output, check_replaceable, constraints_text, output_options
+from harness.cli.search_options import as_request, project_options
 from harness.errors import HarnessError, Interrupted, NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
 from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
-from harness.question.commands import ChosenProject
+from harness.question.ends import End, EndKind, Ends, parse_end
 from harness.question.parsing import day
-from harness.question.request import End, EndKind, Ends, QuestionKind, Request, parse_end
-from harness.records import as_record, read_record
+from harness.question.request import QuestionKind, Request
+from harness.records import as_record, read_record, write_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
 from harness.settings import Settings
 from harness.store import Store
-from harness.terminal import reporting
 from harness.terminal.console import Console, print_text, short_path
-from harness.terminal.stream import JsonLines
 from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
 from harness.watch.state import MOST_UNJUDGED, Night, NightArchive, Past
@@ -64,12 +62,9 @@ Exit codes:
     metavar="MINUTES",
     help="Stop after this long; what is left runs first next night.",
 )
-@json_option("the record of the night as JSON (schema 1)")
-@lines_option
+@output_options("the record of the night as JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
-def nightly(
-    file: Path, date: str | None, budget: float | None, as_json: bool, lines: JsonLines | None, settings: Settings
-) -> None:
+def nightly(file: Path, date: str | None, budget: float | None, output: Output, settings: Settings) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
     Axes follow the index by `latest` or `prereleases`. A cell that was good and fails now is run again; its cause is
@@ -87,7 +82,7 @@ def nightly(
     past = archive.past(before=start)
     archive.put(Night(matrix.name, start.isoformat()))  # a night that can't begin is one, too
     with (
-        reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
+        output.reporting() as reporter,
         open_sessions(
             settings, pythons_of(matrix), spent := Budget(reporter, time.monotonic, budget), as_of=start
         ) as sessions,
@@ -104,11 +99,8 @@ def nightly(
                 night = redacted(watch.night, Private(store.secrets))
                 archive.put(night)
     page = write_page(store, private_of(store))
-    if lines is not None:
-        lines.answered(night_record(night, past), exit_code(night, past), {"report": page})
-    elif as_json:
-        click.echo(to_json(night_record(night, past)))
-    else:
+    output.answer(night_record(night, past), exit_code(night, past), report=page)
+    if output.is_for_people:
         print_night(Console(soft_wrap=True), night, past, store.root)
         if changed_causes(night, past):
             click.echo(f"all nights: {short_path(page)}", err=True)
@@ -140,18 +132,16 @@ _state_option = click.option(
 @click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")
 @click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
 @project_options
-@json_option("the record of the night as JSON")
-@lines_option
+@output_options("the record of the night as JSON")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@as_request
 def watch(
-    run: str,
+    request: Request,
     state: Path,
     name: str,
     day: str,
-    project: ChosenProject,
     constraints: Path | None,
-    as_json: bool,
-    lines: JsonLines | None,
+    output: Output,
     settings: Settings,
 ) -> None:
     """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
@@ -167,22 +157,19 @@ def watch(
     check_replaceable(constraints)
     _check_state(state)
     with (
-        reporting(Console(stderr=True), quiet=as_json, lines=lines) as reporter,
+        output.reporting() as reporter,
         _ended_early(state, name, settings),
         open_session(settings, reporter) as session,
     ):
         today = _day(day, session.now)
-        question = question_of(session, Request(run=run, project=project), QuestionKind.PACKAGES, Ends(None, today))
-        night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
+        question = question_of(session, request, QuestionKind.PACKAGES, Ends(None, today))
+        night = ProjectWatch(session, question, today, state.absolute(), name, str(request.run)).run()
         night = redacted(night, private_of(session.store))
     night = _counted(night, state)
     _keep(night, state, constraints)
-    code, record = night.status.exit_code, as_record(night, SCHEMA)
-    if lines is not None:
-        lines.answered(record, code, {"night": state / _NIGHT})
-    elif as_json:
-        click.echo(to_json(record))
-    else:
+    code = night.status.exit_code
+    output.answer(as_record(night, SCHEMA), code, night=state / _NIGHT)
+    if output.is_for_people:
         _print_watch(night)
     sys.exit(code)
 
@@ -208,7 +195,7 @@ def _ended_early(state: Path, name: str, settings: Settings) -> Iterator[None]:
             words = redacted(f"The night ended early: {error.message}.", private_of(store))
             night = _counted(ProjectNight(name, NightStatus.UNKNOWN, words), state)
             with contextlib.suppress(OSError):
-                write_whole(state / _NIGHT, json.dumps(as_record(night, SCHEMA), indent=1) + "\n")
+                write_record(state / _NIGHT, night, SCHEMA, indent=1)
         raise
 
 

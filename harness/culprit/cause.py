@@ -69,7 +69,8 @@ def causes(difference: FileDifference, number: int) -> tuple[str, ...]:
     where = difference.function_of(number) or module
     sentences = sentences or list(_values(old, new, (a, b), (c, d), where))
     lines = lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]
-    return tuple(sentences or _quoted(*lines, where))
+    sentences = sentences or list(_quoted(*lines, where))
+    return tuple(sentences or (f"`{where}` calls {what}" for what in _called(new, (c, d), older, newer, module)))
 
 
 def _definitions(tree: ast.AST, prefix: str = "") -> dict[str, _Definition]:
@@ -153,6 +154,19 @@ def _assigned(tree: ast.Module, lines: tuple[int, int]) -> dict[str, str]:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             values.setdefault(ast.unparse(target), ast.unparse(node.value))
     return values
+
+
+def _called(
+    tree: ast.Module, lines: tuple[int, int], older: Collection[str], newer: Collection[str], module: str
+) -> Iterator[str]:
+    """The definitions that only the newer text has and the lines [first, last) call, with where they are."""
+    known = {name.rpartition(".")[2] for name in older}
+    added = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in newer}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and lines[0] < node.lineno <= lines[1]:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in added and name not in known:
+                yield f"`{name}`, which was added to `{f'{module}.{added[name]}'.rstrip('.')}`"
 
 
 def _short(text: str) -> str:

@@ -149,6 +149,9 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
         runs=sum(result.runs for result in spent) + forth.runs + traced,
         unresolved=sum(result.unresolved for result in spent),
     )
+    places = {(search.edits.path_of(unit), search.edits.function(unit)) for unit in core}
+    if len(places) > MOST_BESIDES and not finding.is_proved:
+        return (evolve(package, notes=(*package.notes, *_together(search, core, finding))),)
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (finding,)
     return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
@@ -306,6 +309,19 @@ def _unknown(search: CodeSearch, reduced: Reduced) -> str:
     return note
 
 
+def _together(search: CodeSearch, core: Candidate, finding: Finding) -> tuple[str, ...]:
+    """Notes on a culprit in so many places that their names say no more than that of the package."""
+    files = counted(len(finding.files), "file")
+    note = f"{counted(len(core), 'change')} in {files} make the difference together, the likeliest in "
+    return (note + listed(_likeliest(search, core)), *finding.notes)
+
+
+def _likeliest(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
+    """The files of the likeliest units."""
+    ordered = sorted(units, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
+    return tuple(dict.fromkeys(map(search.edits.path_of, ordered)))[:_LIKELIEST]
+
+
 def _open(search: CodeSearch, reduced: Reduced) -> tuple[str, ...]:
     """A note on what is open, and on what to do, if the time ran out."""
     if not search.is_over:
@@ -314,10 +330,9 @@ def _open(search: CodeSearch, reduced: Reduced) -> tuple[str, ...]:
     cleared = frozenset[Unit]().union(
         *(units for units, (verdict, _) in reduced.tried.items() if verdict not in (flipped, Verdict.SKIP))
     )
-    left = sorted(reduced.units - cleared, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
-    files = tuple(dict.fromkeys(search.edits.path_of(unit) for unit in left))
+    left = reduced.units - cleared
     count = f"{len(left)} of {counted(len(search.all), 'change')}"
-    rest = f"; {count} are open, the likeliest in {listed(files[:_LIKELIEST])}" if left else ""
+    rest = f"; {count} are open, the likeliest in {listed(_likeliest(search, left))}" if left else ""
     return (_out_of_time(_limit(search.trials, search.sides)) + rest,)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag
 
@@ -23,10 +24,12 @@ from harness.errors import NoNetwork
 from harness.events import Note
 from harness.model import Release, normalized_name, parsed_version
 from harness.model.text import counted
-from harness.run.locks import UNFINISHED, acquire, claimed_folder
+from harness.run.locks import made_once
 from harness.session import local_session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.events import Reporter
     from harness.question.request import Request
     from harness.session import Session
@@ -83,20 +86,20 @@ def _renamed(session: Session, name: str, url: str) -> str:
         if numbered is not None and Release(name, numbered, wheels=(link.file,)).has_wheel_for(target):
             builds[link] = numbered
     session.reporter.report(Note(f"downloading {counted(len(builds), 'build')} of {name}, to compare them"))
-    folder.mkdir(parents=True, exist_ok=True)
     tags = []
     for link, version in builds.items():
-        address, fragment = urldefrag(link.address)
         place = folder / hashlib.sha256(link.address.encode()).hexdigest()[:20]
-        with acquire(folder / f"{place.name}.lock"):
-            if not place.is_dir():
-                with claimed_folder(folder, UNFINISHED) as partial:
-                    wheel = partial / link.file
-                    download(session.local.builder.uv.settings, address, wheel, fragment.removeprefix("sha256="))
-                    with_version(wheel, str(version), partial)
-                    wheel.unlink()
-                    partial.rename(place)
+        made_once(place, partial(_download, session, link, version))
         (renamed,) = place.glob("*.whl")
         moment = day_in(version)
         tags.append(Link(renamed.name, f"{renamed.as_uri()}#sha256={sha256_of(renamed)}").tag(moment))
     return written(session.workspace, f"{url} renamed {session.interpreter.cache_tag}", name, tags)
+
+
+def _download(session: Session, link: Link, version: Version, folder: Path) -> None:
+    """Write the wheel of a link under another version to a folder."""
+    address, fragment = urldefrag(link.address)
+    wheel = folder / link.file
+    download(session.local.builder.uv.settings, address, wheel, fragment.removeprefix("sha256="))
+    with_version(wheel, str(version), folder)
+    wheel.unlink()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from harness.environment import Index
     from harness.model import Lock
-    from harness.question.request import End
+    from harness.question.ends import End
 
 
 def is_newer(text: str, day: datetime, index: Index) -> bool:

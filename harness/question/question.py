@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.model.culprit import Level
-from harness.question.request import End, Policy, release_end
+from harness.question.ends import End, release_end
+from harness.question.request import Policy
 
 if TYPE_CHECKING:
     from pathlib import Path

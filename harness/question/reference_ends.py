@@ -16,14 +16,14 @@ from attrs import evolve, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
-from harness.atomic import sha256_of, write_whole
-from harness.environment.own_pages import with_version
+from harness.atomic import sha256_of
+from harness.environment.own_pages import Link, with_version, write_page
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import normalized_name
 from harness.question.project import Projects
 from harness.repository.git import clone_of, without_credentials
-from harness.run.locks import UNFINISHED, acquire, claimed_folder
+from harness.run.locks import made_once
 from harness.session import local_session
 
 if TYPE_CHECKING:
@@ -105,17 +105,15 @@ def _built(good: Reference, bad: Reference, session: Session) -> Path:
     if older == newer:
         raise UserMistake(f"both ends are commit {older[:10]}; there is nothing between them")
     folder = built / f"{good.name}-{older[:12]}-{newer[:12]}-{session.interpreter.cache_tag}"
-    built.mkdir(parents=True, exist_ok=True)
-    with acquire(built / f"{folder.name}.lock"):
-        if not folder.is_dir():
-            with claimed_folder(built, UNFINISHED) as partial:
-                wheels = {}
-                for repository, commit in commits:
-                    session.reporter.report(Note(f"building {good.name} at {commit.short}"))
-                    wheels[commit.sha] = projects.wheel_of(repository, commit, good.name, partial / commit.sha)
-                _write_index(partial, good.name, wheels)
-                partial.rename(folder)
-    return folder
+
+    def build(partial: Path) -> None:
+        wheels = {}
+        for repository, commit in commits:
+            session.reporter.report(Note(f"building {good.name} at {commit.short}"))
+            wheels[commit.sha] = projects.wheel_of(repository, commit, good.name, partial / commit.sha)
+        _write_index(partial, good.name, wheels)
+
+    return made_once(folder, build)
 
 
 def _write_index(folder: Path, name: str, wheels: Mapping[str, Path]) -> None:
@@ -124,9 +122,8 @@ def _write_index(folder: Path, name: str, wheels: Mapping[str, Path]) -> None:
     links = []
     for (sha, path), number in zip(wheels.items(), (newer.public, _next(newer)), strict=True):
         wheel = with_version(path, f"{number}+g{sha[:10]}", folder / name)
-        links.append(f'<a href="{quote(wheel.name)}#sha256={sha256_of(wheel)}">{wheel.name}</a>')
-    page = "<!DOCTYPE html><html><body>\n" + "\n".join(links) + "\n</body></html>\n"
-    write_whole(folder / name / "index.html", page)
+        links.append(Link(wheel.name, f"{quote(wheel.name)}#sha256={sha256_of(wheel)}").tag())
+    write_page(folder, name, links)
 
 
 def _next(version: Version) -> str:

@@ -18,17 +18,17 @@ from harness.model.repro import Bounds
 from harness.model.requirements import required_name, unpinned
 from harness.model.text import listed
 from harness.probing import Probe
+from harness.question.ends import check_order, release_end
 from harness.question.package_set import PackageSet, Way
 from harness.question.parsing import version_of
 from harness.question.question import Question
-from harness.question.request import check_order, release_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
-    from harness.question.request import End
+    from harness.question.ends import End
     from harness.search import Trial
 
 

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.errors import BadRepository, NoNetwork
 from harness.model.culprit import Commit
-from harness.run.locks import UNFINISHED, acquire, claimed_folder
+from harness.run.locks import UNFINISHED, acquire, claimed_folder, made_once
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
@@ -108,11 +108,16 @@ class TreeEntry:
 class Repository:
     """A clone in `folder`, bare or with a work tree. Methods raise `BadRepository` if git fails.
 
-    `inside` is the folder in the clone that the user named, with slashes ("" for all of it).
+    `inside` is the folder in the clone that the user named, with slashes ("" for all of it). `url` is that of which the
+    clone is a copy in the cache, "" for a clone of the user.
     """
 
     folder: Path
     inside: str = ""
+    url: str = ""
+
+    def __str__(self) -> str:
+        return self.url or str(self.folder)
 
     @classmethod
     def open(cls, folder: Path) -> Repository:
@@ -134,7 +139,7 @@ class Repository:
         if ended.returncode != 0:
             words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
             raise BadRepository(
-                f"git {arguments[0]} failed in {self.folder}: {words[-1] if words else 'no reason given'}",
+                f"git {arguments[0]} failed in {self}: {words[-1] if words else 'no reason given'}",
                 hint=self.what_is_missing(" ".join(words)),
             )
         return ended.stdout
@@ -155,7 +160,7 @@ class Repository:
             if output := git_output(self.folder, *words):
                 return self.describe(output.splitlines()[-1])
         hint = self.what_is_missing() or self._heads()
-        raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
+        raise BadRepository(f"{self} has no commit {revision!r}", hint=hint)
 
     def describe(self, sha: str) -> Commit:
         """Return a commit with its author, date, parents, subject, and the pull request that its message names."""
@@ -196,7 +201,7 @@ class Repository:
         for blob in wanted:
             *_, size = answer.readline().split()
             if size == b"missing":
-                raise BadRepository(f"{self.folder} lacks the file contents {blob[:12]}", hint=_COMPLETE)
+                raise BadRepository(f"{self} lacks the file contents {blob[:12]}", hint=_COMPLETE)
             contents[blob] = answer.read(int(size))
             answer.readline()
         return contents
@@ -264,7 +269,8 @@ class Repository:
         heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
         if not heads:
             return "it has no branches; is it empty?"
-        return f"its branches: {', '.join(heads[:5])}; run git fetch for new commits and tags"
+        fetch = "" if self.url else "; run git fetch for new commits and tags"
+        return f"its branches: {', '.join(heads[:5])}{fetch}"
 
     @property
     def is_shallow(self) -> bool:
@@ -326,7 +332,7 @@ def _with_ref(folder: Path, url: str, ref: str) -> Repository:
     """The clone with a ref that is neither a branch nor a tag, as it is now."""
     if ref.startswith("refs/"):
         _fetch(folder, url, "fetch", "--quiet", "--force", "origin", f"+{ref}:{ref}")
-    return Repository.open(folder)
+    return evolve(Repository.open(folder), url=without_credentials(url))
 
 
 def _fetch(folder: Path, url: str, *arguments: str) -> str:
@@ -358,14 +364,7 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
     Filters and export attributes do not apply; submodules are empty folders. Raises `BadRepository` if a file would be
     written outside the folder, or a link points there.
     """
-    folder = cache / commit.sha
-    cache.mkdir(parents=True, exist_ok=True)
-    with acquire(cache / f"{commit.sha}.lock"):
-        if not folder.is_dir():
-            with claimed_folder(cache, UNFINISHED) as partial:
-                _write_files(repository, commit, partial)
-                partial.rename(folder)
-    return folder
+    return made_once(cache / commit.sha, lambda folder: _write_files(repository, commit, folder))
 
 
 def _write_files(repository: Repository, commit: Commit, folder: Path) -> None:

@@ -10,7 +10,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -86,6 +86,20 @@ def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
     finally:
         remove_tree(folder)
         hold.release()
+
+
+def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """Return a folder; `make` fills it the first time, while other processes wait, and an unfinished one is no folder.
+
+    Raises what `make` raises.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with acquire(folder.parent / f"{folder.name}.lock"):
+        if not folder.is_dir():
+            with claimed_folder(folder.parent, UNFINISHED) as partial:
+                make(partial)
+                partial.rename(folder)
+    return folder
 
 
 def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.0) -> list[Path]:

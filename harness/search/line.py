@@ -455,23 +455,8 @@ class LineSearch:
         return LineStatus.INCONCLUSIVE if is_lost else ended
 
     def _worths(self) -> list[float]:
-        """Bits per second of a run at each index, 0 where it can't be run.
-
-        Whether there is a change matters only once its location would be known; until then every run informs about
-        both. The expected value is low next to a skip, because untestable releases are often consecutive.
-        """
-        evidence = self._evidence
-        if not evidence.every.bad:
-            first = next((i for i in reversed(range(evidence.length)) if i not in evidence.untestable), None)
-            return [float(i == first) for i in range(evidence.length)]
-        cuts = evidence.posterior.cuts
-        change = sum(cuts)
-        bits = evidence.posterior.information(of_place=change > 0.2 and max(cuts) < self._confidence * change)
-        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(evidence.length)]
-        return [
-            0.0 if i in evidence.untestable else (value + 1e-9) * evidence.chance_of_a_verdict(i) / seconds[i]
-            for i, value in enumerate(bits)
-        ]
+        """Bits per second of a run at each index, 0 where it can't be run."""
+        return self._evidence.worths(lambda index: self._seconds(self._at(index)), self._confidence)
 
     def _informative(self, n: int, running: Sequence[Trial]) -> tuple[Trial, ...]:
         """The running trials, then the next attempts at the positions that are most informative.

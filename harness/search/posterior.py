@@ -11,7 +11,7 @@ multiple changepoint problems", 2006, for one changepoint), with the constraint 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
@@ -342,3 +342,21 @@ class Evidence:
             return 1.0
         distance = min(abs(index - other) for other in self.untestable)
         return distance / (distance + 2)
+
+    def worths(self, seconds: Callable[[int], float], confidence: float) -> list[float]:
+        """Bits per second of a run at each index, which takes so many `seconds`; 0 where it can't be run.
+
+        Whether there is a change matters only once its location would be known, with this `confidence`; until then
+        every run informs about both. The expected value is low next to a skip, because untestable releases are often
+        consecutive.
+        """
+        if not self.every.bad:
+            first = next((i for i in reversed(range(self.length)) if i not in self.untestable), None)
+            return [float(i == first) for i in range(self.length)]
+        cuts = self.posterior.cuts
+        change = sum(cuts)
+        bits = self.posterior.information(of_place=change > 0.2 and max(cuts) < confidence * change)
+        return [
+            0.0 if i in self.untestable else (value + 1e-9) * self.chance_of_a_verdict(i) / max(seconds(i), 1e-3)
+            for i, value in enumerate(bits)
+        ]

@@ -57,6 +57,10 @@ class Console(rich.console.Console):
         with self.writing:
             super().print(*objects, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Raise the `BrokenPipeError` that writing has raised, since rich would end the program."""
+        raise
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render, and remove control characters from the text of each segment."""
         for segment in super().render(renderable, options):

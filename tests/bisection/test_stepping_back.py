@@ -14,8 +14,8 @@ from harness.bisection.steps_back import StepsBack
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock
+from harness.question.ends import day_end
 from harness.question.package_set import Way
-from harness.question.request import day_end
 from harness.question.snapshots import NoSolution, Snapshot
 
 RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from support import SIGNED
+from test_interruption import GATED, wait_for
 
 from harness.terminal import stream
 
@@ -79,12 +81,16 @@ def test_a_client_that_knows_only_the_schema_draws_what_the_terminal_shows(asked
         )
 
 
-def test_a_client_stops_a_question_and_goes_on_where_it_stopped(asked):
-    process = asked.start(*QUESTIONS[0], "--json-lines")
+def test_a_client_stops_a_question_and_goes_on_where_it_stopped(asked, write_repro, tmp_path):
+    write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
+    asked = asked.with_environ(GATE=str(tmp_path))
+    words = (*QUESTIONS[0], "--no-fork", "--pass-env", "GATE", "--json-lines")
+    process = asked.start(*words)
     lines = []
     for line in process.stdout:
         lines.append(json.loads(line))
         if sum(line["event"] == "judged" for line in lines) == 2:
+            wait_for((tmp_path / "reached").exists)
             process.send_signal(signal.SIGINT)
             break
     lines += [json.loads(line) for line in process.communicate()[0].splitlines()]
@@ -93,7 +99,8 @@ def test_a_client_stops_a_question_and_goes_on_where_it_stopped(asked):
     stopped = lines[-1]
     assert (process.returncode, stopped["event"], stopped["exit_code"], stopped["retry"]) == (130, "error", 130, True)
     finished = {line["observation"] for line in lines if line["event"] == "judged"}
-    *steps, last = lines_of(asked(*QUESTIONS[0], "--json-lines"))
+    (tmp_path / "open").touch()
+    *steps, last = lines_of(asked(*words))
     again = {line["observation"]: line["known"] for line in steps if line["event"] == "judged"}
     assert finished
     assert all(again[key] for key in finished)

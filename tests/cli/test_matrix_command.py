@@ -88,7 +88,7 @@ def test_ctrl_c_keeps_and_shows_finished_cells(harness, write_repro, tmp_path):
     write_repro("brittle", body=GATED, tool=f"timeout = 300\n{SIGNED}")
     (harness.folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     own = harness.with_environ(GATE=str(gate), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
-    process = own.start("matrix", "tiny.toml", "--pass-env", "GATE")
+    process = own.start("matrix", "tiny.toml", "--pass-env", "GATE", "--lanes", "1")
     wait_for(lambda: (gate / "reached").exists())
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)

@@ -67,7 +67,7 @@ def test_a_question_is_asked_polled_cancelled_and_asked_again(harness, gate, tmp
         async with client_of(own, "--sandbox", "off", "--allow-run", "--allow-write") as client:
             ask = partial(called, client, "bisect", subject="brittle", repro="brittle_step", **ENDS)
             first = await ask(wait_s=0)
-            assert (first["state"], first["untrusted"]) == ("running", {"step": "it begins"})
+            assert (first["state"], first["untrusted"].keys()) == ("running", {"step"})
             await anyio.to_thread.run_sync(wait_for, gate.with_name("gate-reached").exists)
             again = await ask(wait_s=0)
             assert again["id"] == first["id"]  # the same process

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
 
 import pytest
 from at_a_terminal import Terminal
+from support import outer_environ
 from wheelhouse import free_port_url
 
 # What is typed, a part of the sentence, and a part of the hint.
@@ -107,3 +112,14 @@ def test_no_word_of_a_mistake_is_broken_at_the_edge_of_a_terminal(harness):
     assert " ".join(" ".join(lines).split()).startswith(
         "error: tox makes its own environments, so 'tox -e py311' can't run"
     )
+
+
+@pytest.mark.parametrize("words", [("repros",), ("repros", "--json"), ("--help",), ("bisect", "a b", "--json")])
+def test_a_command_whose_output_nobody_reads_ends_quietly(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", "harness", *words], stdout=writing, stderr=subprocess.PIPE, env=outer_environ()
+    )
+    os.close(writing)
+    assert (ended.returncode, b"internal error" in ended.stderr) == (128 + signal.SIGPIPE, False)

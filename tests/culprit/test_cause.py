@@ -74,6 +74,11 @@ CASES = [
         "class A:\n    pass\n",
         "`class A(Base):` became `class A:` in `A`",
     ),
+    (
+        "def run(a):\n    if a:\n        return 0\n    return a.size()\n\n\ndef kept():\n    pass\n",
+        "def run(a):\n    return _size(a)\n\n\ndef kept():\n    pass\n\n\ndef _size(a):\n    return a.size() - 1\n",
+        "`run` calls `_size`, which was added to `shop.urls`",
+    ),
 ]
 
 

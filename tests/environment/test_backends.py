@@ -119,7 +119,7 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
 
 @pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
 def test_a_build_that_hangs_is_reported_and_stopped(parts, tmp_path, secret, uv, sandbox, monkeypatch):
-    monkeypatch.setattr("harness.environment.source_builds._WORD_S", 1.0)
+    monkeypatch.setattr("harness.environment.source_builds._WORD_S", 0.1)
     uv, heard = evolve(uv, sandbox=sandbox, longest_build_s=3.0), Heard()
     project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)", reporter=heard)
     assert any("a build from source has run for 0 min" in event.sentence for event in heard.events)

@@ -152,7 +152,7 @@ def test_one_run_answers_for_all_probes_with_the_same_key(lanes):
 @pytest.mark.parametrize(("since", "is_told"), [(0, True), (9, False)])
 def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
     """The run of 8 takes 10 seconds, and that of 16 begins `since` seconds after it. That 8 is bad makes 16 useless."""
-    seconds, begun, told = [0], threading.Event(), threading.Event()
+    seconds, begun, told, judged = [0], threading.Event(), threading.Event(), threading.Event()
     search = knowing(bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
     times = iter([0, since])
 
@@ -166,12 +166,14 @@ def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
                 assert begun.wait(WAIT_S)
                 seconds[0] = 10
             elif is_told:
-                time.sleep(0.7)  # the search must not end before
+                assert judged.wait(WAIT_S)  # the search must not end before
             return super().execute(prepared)
 
     def judge(trial, seen, cached):
         if trial.position == 8:
             told.set()
+        elif trial.position == 16:
+            judged.set()
         return Judgement(VERDICTS[seen.outcome], "")
 
     notes = Heard()

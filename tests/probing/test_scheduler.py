@@ -52,7 +52,7 @@ def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
     begun = threading.Event()
     running, left = lanes.submit(lambda: begun.set() or go.wait(WAIT_S)), lanes.submit(partial(int, "1"))
     assert begun.wait(WAIT_S)
-    threading.Timer(0.2, go.set).start()
+    left.add_done_callback(lambda _: go.set())
     lanes.close()
     assert running.result()
     assert left.cancelled()

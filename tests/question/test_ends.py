@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from harness.errors import UserMistake
-from harness.question.request import EndKind, parse_end, read_ends
+from harness.question.ends import EndKind, parse_end, read_ends
 
 NOW = datetime(2025, 8, 1, 10, 30, tzinfo=UTC)
 

@@ -12,9 +12,10 @@ from harness.errors import UnknownRelease
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.model.requirements import merged_requirements, required_name
+from harness.question.ends import newest_end, parse_end
 from harness.question.question import Question
 from harness.question.releases import holds_of, line_of, releases_on_line
-from harness.question.request import Policy, newest_end, parse_end
+from harness.question.request import Policy
 
 FIX = Policy(find_fix=True)
 

@@ -8,7 +8,7 @@ import pytest
 from git_project import GitProject, new_project
 
 from harness.errors import UserMistake
-from harness.question.request import EndKind, commit_end, parse_end
+from harness.question.ends import EndKind, commit_end, parse_end
 from harness.question.revisions import LockHistory, TrackedFile
 from harness.repository.git import Repository
 

@@ -18,6 +18,10 @@ def test_a_clone_is_made_once_and_then_updated(tmp_path: Path) -> None:
     second = project.commit("Second", {"a.py": "2\n"})
     assert clone_of(url, tmp_path / "cache") == clone
     assert clone.commit("main").sha == second
+    with pytest.raises(BadRepository, match="has no commit 'nope'") as caught:
+        clone.commit("nope")
+    assert caught.value.message.startswith(url)
+    assert "git fetch" not in caught.value.hint
 
 
 def test_an_unreachable_url_gives_one_sentence(tmp_path: Path) -> None:

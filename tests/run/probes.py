@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from attrs import fields_dict
 
 from harness.model import Device, Repro
@@ -27,11 +28,17 @@ if os.fork() == 0:
         time.sleep(1000)
     os._exit(0)
 os.wait()
-while not os.path.exists(os.environ["PIDS"]):
+while not os.path.exists(os.environ["PIDS"]) or not os.path.getsize(os.environ["PIDS"]):
     time.sleep(0.01)
 tell()
 """
-HANG = DETACHED_GRANDCHILD + "time.sleep(1000)\n"
+LIMIT = "at the limit"
+HANG = DETACHED_GRANDCHILD + f"print({LIMIT!r}, flush=True)\ntime.sleep(1000)\n"
+
+
+def limit_when_printed(patch: pytest.MonkeyPatch) -> None:
+    """Let the time limit of a run come when it has printed `LIMIT`, and not before."""
+    patch.setattr("harness.run.process.GUARD", Path(__file__).parent / "at_the_limit" / "guard.py")
 
 
 def job(

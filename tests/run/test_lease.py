@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from attrs import evolve
@@ -34,14 +35,26 @@ def pool_of(tmp_path):
 
 
 @contextlib.contextmanager
-def cancelled_after(seconds):
-    """Cancel what happens in the context."""
+def once(condition, call):
+    """Call something as soon as a condition holds."""
+
+    def wait():
+        while not condition():
+            time.sleep(0.01)
+        call()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
+
+
+@contextlib.contextmanager
+def cancelled_once(condition):
+    """Cancel what happens in the context as soon as a condition holds."""
     cancel = threading.Event()
-    timer = threading.Timer(seconds, cancel.set)
-    timer.start()
-    with cancelled_by(cancel), pytest.raises(Cancelled):
+    with once(condition, cancel.set), cancelled_by(cancel), pytest.raises(Cancelled):
         yield
-    timer.join()
 
 
 def test_the_gpu_with_the_most_free_memory_is_leased_first(pool_of):
@@ -55,7 +68,7 @@ def test_each_gpu_takes_one_probe_at_a_time(pool_of):
     pool, heard = pool_of((T4, TWIN))
     with pool.lease(GpuNeed(GIB)) as first, pool.lease(GpuNeed(GIB)) as second:
         assert {first, second} == {T4, TWIN}
-        with cancelled_after(0.3), pool.lease(GpuNeed(GIB)):
+        with cancelled_once(lambda: heard.events), pool.lease(GpuNeed(GIB)):
             pass
     assert heard.notes == ["waiting for a GPU: another probe runs"]
     with pool.lease(GpuNeed(GIB)) as again:
@@ -67,7 +80,7 @@ def test_a_probe_gets_all_its_gpus_at_once_or_none(pool_of):
     with pool.lease(GpuNeed(GIB, count=2)) as gpu:
         assert [one.address for one in gpu.leased] == ["GPU-a", "GPU-b"]
         assert (gpu.facts["gpu"], gpu.facts["gpus"]) == (0, 2)
-    with pool.lease(GpuNeed(GIB)), cancelled_after(0.3), pool.lease(GpuNeed(GIB, count=2)):
+    with pool.lease(GpuNeed(GIB)), cancelled_once(lambda: heard.events), pool.lease(GpuNeed(GIB, count=2)):
         pass
     assert heard.notes == ["waiting for 2 GPUs: another probe runs"]
     with pool.lease(GpuNeed(GIB)), pool.lease(GpuNeed(GIB)):
@@ -102,8 +115,7 @@ def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
     with holder:
         assert holder.stdout.readline()
         pool, heard = pool_of((T4,))
-        threading.Timer(0.5, holder.kill).start()
-        with pool.lease(GpuNeed(GIB)) as gpu:
+        with once(lambda: heard.events, holder.kill), pool.lease(GpuNeed(GIB)) as gpu:
             assert gpu == T4
     assert heard.notes == ["waiting for a GPU: another probe runs"]
 
@@ -153,20 +165,24 @@ def test_a_gpu_without_memory_information_is_usable(pool_of):
 
 
 def test_a_cancelled_wait_ends_at_once_and_holds_nothing(pool_of):
-    pool, _ = pool_of((T4,))
+    pool, heard = pool_of((T4,))
     cancel = threading.Event()
     cancel.set()
     with cancelled_by(cancel), pytest.raises(Cancelled), pool.lease(GpuNeed(GIB)):
         pass
-    with cancelled_after(0.3), evolve(pool, find=lambda: (evolve(T4, free=0),)).lease(GpuNeed(GIB)):
+    full = evolve(pool, find=lambda: (evolve(T4, free=0),))
+    with cancelled_once(lambda: heard.events), full.lease(GpuNeed(GIB)):
         pass
     with pool.lease(GpuNeed(GIB)) as gpu:
         assert gpu == T4
 
 
-def starts_beside(gate):
-    """Whether a second run starts while one goes on."""
-    entered = threading.Event()
+def starts_beside(free, *peaks):
+    """Whether a second run starts while one goes on, with so much free memory and after runs with these peaks."""
+    looks, entered = threading.Semaphore(0), threading.Event()
+    gate = MemoryGate(available=lambda: looks.release() or free)
+    for peak in peaks:
+        gate.note(peak)
 
     def second():
         with gate.entered():
@@ -175,9 +191,11 @@ def starts_beside(gate):
     with gate.entered():
         thread = threading.Thread(target=second)
         thread.start()
-        beside = entered.wait(0.5)
-    thread.join(10)
-    assert entered.is_set()
+        looks.acquire()
+        while not entered.is_set() and not looks.acquire(timeout=0.01):  # it looks again if it could not start
+            pass
+        beside = entered.is_set()
+    thread.join()
     return beside
 
 
@@ -187,21 +205,17 @@ def test_a_single_run_starts_whatever_is_free():
 
 
 def test_runs_of_unknown_size_need_room_for_two_of_four_gib():
-    assert starts_beside(MemoryGate(available=lambda: 8 * GIB))
-    assert not starts_beside(MemoryGate(available=lambda: 7 * GIB))
+    assert starts_beside(8 * GIB)
+    assert not starts_beside(7 * GIB)
 
 
 def test_the_largest_run_so_far_decides():
-    gate = MemoryGate(available=lambda: 8 * GIB)
-    gate.note(5 * GIB)
-    gate.note(GIB)
-    assert not starts_beside(gate)
-    small = MemoryGate(available=lambda: 2 * GIB)
-    small.note(GIB)
-    assert starts_beside(small)
+    assert not starts_beside(8 * GIB, 5 * GIB, GIB)
+    assert starts_beside(2 * GIB, GIB)
 
 
 def test_a_cancelled_run_does_not_wait():
-    gate = MemoryGate(available=lambda: 0)
-    with gate.entered(), cancelled_after(0.3), gate.entered():
+    looks = []
+    gate = MemoryGate(available=lambda: looks.append(1) or 0)
+    with gate.entered(), cancelled_once(lambda: looks), gate.entered():
         pass

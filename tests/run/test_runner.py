@@ -167,19 +167,30 @@ def test_other_processes_do_not_keep_a_script_from_completing(tmp_path, source):
     assert probes.run(tmp_path, source).outcome is Outcome.COMPLETED
 
 
-def test_a_hang_ends_at_the_timeout_and_shows_where_it_hung(tmp_path):
+def test_a_hang_ends_at_the_timeout_and_shows_where_it_hung(tmp_path, monkeypatch):
+    probes.limit_when_printed(monkeypatch)
     pids = tmp_path / "pids"
-    ran = probes.run(tmp_path, probes.HANG, timeout=1.5, variables={"PIDS": str(pids)})
-    assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 1.5 s")
+    ran = probes.run(tmp_path, probes.HANG, variables={"PIDS": str(pids)})
+    assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 60 s")
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
-    assert 'probe.py", line 16 in <module>' in ran.tail
+    assert 'probe.py", line 17 in <module>' in ran.tail
 
 
-def test_an_exception_is_reported_even_if_a_thread_hangs_at_exit(tmp_path):
-    source = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n{}\n"
-    raised = probes.run(tmp_path, source.format("raise ValueError('x')"), timeout=1.0)
+HANGS_AT_EXIT = f"""
+import threading, time
+def wait():
+    threading.main_thread().join()
+    print({probes.LIMIT!r}, flush=True)
+    time.sleep(1000)
+threading.Thread(target=wait).start()
+"""
+
+
+def test_an_exception_is_reported_even_if_a_thread_hangs_at_exit(tmp_path, monkeypatch):
+    probes.limit_when_printed(monkeypatch)
+    raised = probes.run(tmp_path, HANGS_AT_EXIT + "raise ValueError('x')")
     assert (raised.outcome, raised.detail, raised.exit_code) == (Outcome.RAISED, "ValueError: x", None)
-    ended = probes.run(tmp_path, source.format(""), timeout=1.0)
+    ended = probes.run(tmp_path, HANGS_AT_EXIT)
     assert ended.outcome is Outcome.TIMED_OUT
 
 
@@ -268,9 +279,11 @@ def test_parameters_and_metrics_are_passed_through(tmp_path):
     )
 
 
-def test_metrics_of_a_hanging_script_are_kept(tmp_path):
-    source = "import os, time\nopen(os.environ['HARNESS_METRICS'], 'w').write('{\"loss\": 1}')\ntime.sleep(1000)"
-    assert probes.run(tmp_path, source, timeout=0.8).metrics == {"loss": 1.0}
+def test_metrics_of_a_hanging_script_are_kept(tmp_path, monkeypatch):
+    probes.limit_when_printed(monkeypatch)
+    source = "import os, time\nopen(os.environ['HARNESS_METRICS'], 'w').write('{\"loss\": 1}')\n"
+    source += f"print({probes.LIMIT!r}, flush=True)\ntime.sleep(1000)"
+    assert probes.run(tmp_path, source).metrics == {"loss": 1.0}
 
 
 @pytest.mark.parametrize(

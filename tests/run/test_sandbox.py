@@ -151,11 +151,12 @@ def test_a_command_that_is_missing_is_refused_as_outside(tmp_path):
         run(tmp_path, argv=("./absent",))
 
 
-def test_a_hang_shows_where_it_hung_and_leaves_no_process(tmp_path):
-    source = "import subprocess, time\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\ntime.sleep(1000)\n"
-    ran = run(tmp_path, source, timeout=2.0)
+def test_a_hang_shows_where_it_hung_and_leaves_no_process(tmp_path, monkeypatch):
+    probes.limit_when_printed(monkeypatch)
+    source = "import subprocess, time\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\n"
+    ran = run(tmp_path, f"{source}print({probes.LIMIT!r}, flush=True)\ntime.sleep(1000)\n")
     assert ran.outcome is Outcome.TIMED_OUT
-    assert 'probe.py", line 3 in <module>' in ran.tail
+    assert 'probe.py", line 4 in <module>' in ran.tail
     assert not [p for p in probes.psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987"]]
 
 

@@ -312,15 +312,16 @@ def normal(text):
         ("os._exit(3)", "Exited"),
         ("os._exit(0)", "Exited"),
         ("pytest.exit('stop', 3)", "Exited"),
-        ("time.sleep(60)", "TimedOut"),
+        (f"print({probes.LIMIT!r}, flush=True), time.sleep(60)", "TimedOut"),
     ],
 )
-def test_a_dying_run_keeps_its_results_and_names_the_test(project, death, kind):
+def test_a_dying_run_keeps_its_results_and_names_the_test(project, monkeypatch, death, kind):
+    probes.limit_when_printed(monkeypatch)
     folder = project(
         test_death="import os, time, pytest\ndef test_before(): pass\n"
         f"def test_dies(): {death}\ndef test_after(): pass\n"
     )
-    ran = run(folder, "pytest", "-q", ".", timeout=4.0 if kind == "TimedOut" else 60.0)
+    ran = run(folder, "pytest", "-q", "-s", ".")
     assert outcomes(ran) == {"test_death.py::test_before": "passed", "test_death.py::test_dies": "error"}
     assert ran.tests[1].exception.type == kind
     assert kind == "Crashed" or "in this test" in ran.tests[1].exception.message

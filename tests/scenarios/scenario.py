@@ -176,8 +176,8 @@ def read(path: Path) -> Table:
 
 
 def day_before(days: int) -> str:
-    """Return the day so many days before today."""
-    return (datetime.now(UTC) - timedelta(days=days)).strftime("%Y-%m-%d")
+    """Return the day so many days before that on which these tests began; midnight changes nothing."""
+    return (datetime.fromisoformat(os.environ["TESTS_BEGAN"]) - timedelta(days=days)).strftime("%Y-%m-%d")
 
 
 @frozen

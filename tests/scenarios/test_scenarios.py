@@ -21,7 +21,7 @@ A file is a kind of question. Its rows share one local index (and repositories),
     wheels = [{ name = "shop", version = "1.1", files = { "shop.py" = "" } }]  # in the folder <links>
     commits = [{ subject = "Lock", day = "2024-01-15", files = { "uv.lock" = "" }, tag = "v1" }]  # of all files
     git = true                                  # commit all files in a repository
-    environ = { NAME = "value" }
+    environ = { NAME = "value" }                # LIMIT_WHEN_PRINTED: the time limit comes with "at the limit" printed
     pythons = ["3.12"]                          # skipped unless these are on the machine
     commands = ["bisect shop --run 'python check.py'"]  # without `harness`; all run in order
     exit = 0                                    # of the last command, like all that follows

@@ -1,20 +1,65 @@
-"""The files that a command writes for its user: constraints, and the paths of reports; and writing one."""
+"""What a command prints, for people or for a program, and the files that it writes for its user."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
+from harness.cli.options import Decorator, grouped, json_option, option
 from harness.errors import NoSpace, UserMistake
+from harness.model.text import to_json
+from harness.terminal import reporting
+from harness.terminal.console import Console
+from harness.terminal.stream import OPTION, JsonLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from harness.bisection.answer import Answer
+    from harness.events import Reporter
+
+
+@frozen
+class Output:
+    """What a command prints on stdout: text for people, one JSON document, or `lines`, each step as a line of JSON."""
+
+    as_json: bool = False
+    lines: JsonLines | None = None
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is text."""
+        return not self.as_json and self.lines is None
+
+    def reporting(self) -> AbstractContextManager[Reporter]:
+        """Return a reporter that shows the steps on stderr, or prints them as `lines`."""
+        return reporting(Console(stderr=True), quiet=self.as_json, lines=self.lines)
+
+    def answer(self, document: Mapping[str, Any], exit_code: int, **files: Path | None) -> None:
+        """Print the answer for a program, and the `files` that were written by their kind; nothing for people."""
+        if self.lines is not None:
+            self.lines.answered(document, exit_code, files)
+        elif self.as_json:
+            click.echo(to_json(document))
+
+
+def output_options(what: str) -> Decorator:
+    """Add `--json`, for printing only `what`, and `--json-lines` to a command, which gets them as `output`."""
+
+    def made(context: click.Context, _param: click.Parameter, is_given: bool) -> JsonLines | None:
+        if is_given and "--json" in context.meta["typed"]:
+            raise UserMistake("--json and --json-lines each print something else: give one of them")
+        return JsonLines() if is_given else None
+
+    words = "Print each step as one JSON object in a line as it happens, the answer or the error last."
+    lines = option("Output", OPTION, "lines", is_flag=True, callback=made, help=words)
+    return grouped("output", Output, ("as_json", "lines"), [json_option(what), lines])
 
 
 def write(path: Path, text: str) -> None:

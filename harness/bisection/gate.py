@@ -20,17 +20,15 @@ from harness.bisection.ask import answer_question
 from harness.bisection.both_ends import BothEnds, MachineFailedError
 from harness.bisection.flow import snapshots_of
 from harness.bisection.observing import Observer
-from harness.bisection.sections import sections_of
+from harness.bisection.parts import Part, Parts, changes_as_json, failures_of, kind_of_file
 from harness.bisection.showing import json_of
 from harness.errors import NoNetwork, UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, name_of, parsed_version
 from harness.model.requirements import exact_version
 from harness.model.text import counted, listed, one_line, picked
-from harness.question.request import End, EndKind, QuestionKind
-from harness.redact import Private, redacted
-from harness.report.page import Page
-from harness.watch.gate_parts import Part, Parts, failures_of, held_in_words, kind_of_file
+from harness.question.ends import End, EndKind
+from harness.question.request import QuestionKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -79,6 +77,11 @@ class GateResult:
     notes: tuple[str, ...] = ()
 
     @property
+    def exit_code(self) -> int:
+        """That of the status."""
+        return self.status.exit_code
+
+    @property
     def command(self) -> str:
         """The command that judges the same update again."""
         ends = (("--base", self.question.good), ("--head", self.question.bad))
@@ -87,88 +90,38 @@ class GateResult:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `harness gate --json` prints it (schema 1)."""
-        part = self.part
-
-        def listed_changes(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
-            return [picked(change, "name before after") for change in changes]
-
+        ends = (("base", self.question.good), ("head", self.question.bad))
         return {
             "schema": SCHEMA,
-            "status": self.status.value,
-            "exit_code": self.status.exit_code,
-            "sentence": self.sentence,
-            "base": self.question.good.as_json() if self.question.good is not None else None,
-            "head": self.question.bad.as_json() if self.question.bad is not None else None,
-            "changes": listed_changes(self.changes),
-            "part": {
-                "sentence": part.sentence,
-                "held": listed_changes(part.held),
-                "kept": listed_changes(part.kept),
-                **picked(part, "diff command unmet"),
-                "verified_by": part.run.key,
-            }
-            if part is not None
-            else None,
+            **picked(self, "status exit_code sentence"),
+            **{name: end.as_json() if end is not None else None for name, end in ends},
+            "changes": changes_as_json(self.changes),
+            "part": self.part.as_json() if self.part is not None else None,
             "notes": list(self.notes),
             "answer": json_of(self.answer) if self.answer is not None else None,
         }
 
-    def page(self, private: Private) -> Page:
-        """Return the comment on a pull request, without private data of this machine.
-
-        The diff stays as it is: the repository has its lines already.
-        """
-        diff, parts = self.part.diff if self.part is not None else "", self.part
-        answer = redacted(self.answer, private)
-        content = {
-            "result": redacted(evolve(self, answer=None), private),
-            "held": [held_in_words(change) for change in parts.held] if parts is not None else [],
-            "diff": diff,
-            "file": self.question.bad.text if self.question.bad is not None else "",
-            "sections": [
-                evolve(section, is_folded=section.is_folded or section.title == "The search")
-                for section in (sections_of(answer) if answer is not None else ())
-                if section.rows
-            ],
-            "command": redacted(self.command, private) if self.status is not GateStatus.PASSES else "",
-        }
-        return Page("gate", content)
-
 
 @frozen
 class Gate:
-    """A gate in a session: the question's good end is the base, its bad end the head, both lock files.
-
-    `own` are the requirements of the project on packages that these files list.
-    """
+    """A gate in a session: the question's good end is the base, its bad end the head, both lock files."""
 
     session: Session
     question: Question
-    own: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, session: Session, question: Question) -> Gate:
-        """Return the gate of a question; what a file names is not required by anything else, such as its project.
+        """Return the gate of a question. Raises `UserMistake` if its ends are no files.
 
-        What the files leave open is as of one moment, so that it differs only through the update. Raises `UserMistake`
-        if a file can't be read.
+        What the files leave open is as of one moment, so that it differs only through the update.
         """
-        snapshots = snapshots_of(session, question)
-        listed_by = set[str]()
-        for end in (question.good, question.bad):
-            if end is None or end.kind is not EndKind.LOCK or end.path is None:
-                raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
-            listed_by |= set(snapshots.pins_of(end).requirements)
-        named = set(map(name_of, listed_by))
-        required = question.combination.requirements
-        others = tuple(text for text in required if name_of(text) not in named)
-        shared = evolve(question.combination, requirements=others)
-        own = tuple(text for text in required if text not in others and text not in listed_by)
         good, bad = question.good, question.bad
-        if good is not None and bad is not None and (good.commit is not None or bad.commit is not None):
+        if good is None or bad is None or not (good.kind is bad.kind is EndKind.LOCK):
+            raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
+        if good.commit is not None or bad.commit is not None:
             moment = bad.moment or session.now
             good, bad = evolve(good, moment=moment), evolve(bad, moment=moment)
-        return cls(session, evolve(question, combination=shared, good=good, bad=bad), own)
+        return cls(session, evolve(question, good=good, bad=bad))
 
     def run(self) -> GateResult:
         """Run the tests with the head, and if they fail find what broke them and the part of the update that passes.
@@ -305,7 +258,7 @@ class Gate:
             changes = {change.name: change for change in result.changes}
             try:
                 groups = failures_of(both, result.answer)
-                part = Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
+                part = Parts(self.session, both, base, head, groups, changes).largest(guilty)
             except (MachineFailedError, UserMistake) as error:
                 why = f": {error}"
         if part is None and len(result.changes) == 1 and not why:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli.written import constraints_text, is_replaceable
+from harness.cli.output import constraints_text, is_replaceable
 
 TEXT = constraints_text("dep 1.3 broke the tests", ["dep<1.3", "low!=2"])
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
@@ -14,14 +12,14 @@ from harness.bisection.flow import passes_whole
 from harness.bisection.packages import PackageSearch
 from harness.errors import BadRepository, UserMistake
 from harness.model import Change, Lock, Observation, Outcome, name_of
-from harness.model.text import counted, listed
+from harness.model.text import counted, listed, picked
+from harness.question.ends import End, EndKind
 from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
-from harness.question.request import End, EndKind
-from harness.question.revisions import TrackedFile
+from harness.question.revisions import TrackedFile, laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from harness.bisection.answer import Answer
     from harness.probing import Probe
@@ -57,27 +55,31 @@ class Part:
         shown = f"a run with {them} passed" if is_whole else f"nothing newly fails with {them}"
         return f"The largest part of the update that passes has {which}: {shown}."
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as part of the JSON of a gate."""
+        return {
+            "sentence": self.sentence,
+            "held": changes_as_json(self.held),
+            "kept": changes_as_json(self.kept),
+            **picked(self, "diff command unmet"),
+            "verified_by": self.run.key,
+        }
 
-def held_in_words(change: Change) -> str:
-    """Say what becomes of a package whose change is held back."""
-    if change.before is None:
-        return f"{change.name} is left out"
-    return f"{change.name} stays at {change.before}" if change.after is not None else f"{change.name} is not removed"
+
+def changes_as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    """Return the changes of an update as JSON."""
+    return [picked(change, "name before after") for change in changes]
 
 
 @frozen
 class Parts:
-    """The search for the part of an update that passes. `groups` are the failures, `changes` those of the update.
-
-    `own` are the requirements of the project that its files decide.
-    """
+    """The search for the part of an update that passes. `groups` are the failures, `changes` those of the update."""
 
     session: Session
     both: BothEnds
     base: Snapshot
     head: Snapshot
     groups: Groups
-    own: tuple[str, ...]
     changes: Mapping[str, Change]
 
     def largest(self, guilty: Collection[str]) -> Part | None:
@@ -132,12 +134,7 @@ class Parts:
         after = files_with_versions(before, older, held) if is_unix else None
         if after is None:
             return resolved, ""
-        with tempfile.TemporaryDirectory() as folder:
-            top = Path(folder)
-            (top / ".git").mkdir()  # its files may include each other
-            for path, text in after.items():
-                (top / path).parent.mkdir(parents=True, exist_ok=True)
-                (top / path).write_text(text, encoding="utf-8")
+        with laid_out({path: text.encode() for path, text in after.items()}) as top:
             edited = End(EndKind.LOCK, end.text, end.moment, top / next(iter(after)))
             try:
                 snapshot = self.both.snapshots.of(edited)
@@ -163,6 +160,13 @@ class Parts:
             more |= evolve(search, order=list(search.units)).held_back() or {}
         return more
 
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The requirements of the project that are not lines of the files."""
+        snapshots = self.both.snapshots
+        lines = {text for end in (self.base.end, self.head.end) for text in snapshots.pins_of(end).requirements}
+        return tuple(text for text in self.both.repro.dependencies if text not in lines)
+
     def _part(self, run: Observation, diff: str) -> Part:
         """Return the part that a run has verified; what it holds back is what the run had."""
         lock = run.lock if run.lock is not None else self.head.lock
@@ -170,13 +174,14 @@ class Parts:
         kept = tuple(change for change in self.changes.values() if change not in held)
         end = self.head.end
         versions = {change.name: change.before for change in held}
+        own = self._own
         unmet = tuple(
             text
-            for text in self.own
+            for text in own
             if (name := name_of(text)) in versions
             if (version := versions[name]) is None or not admits(text, version)
         )
-        direct = set(map(name_of, self.own))
+        direct = set(map(name_of, own))
         typed = [change for change in held if change.before is not None or change.name in direct]
         command = command_of(end.path.name, typed) if end.path is not None else ""
         return Part(held, kept, run, diff, command, unmet)
