@@ -7,8 +7,10 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import cattrs
 from cattrs.cols import is_any_set
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from packaging.version import Version
 
 from harness.atomic import write_whole
@@ -45,6 +47,23 @@ _converter.register_unstructure_hook(Version, str)
 _converter.register_structure_hook(bytes, lambda text, _: base64.b64decode(text))
 _converter.register_unstructure_hook_func(is_any_set, sorted)
 _converter.register_unstructure_hook(bytes, lambda content: base64.b64encode(content).decode())
+
+
+STORED_AS = "stored_as"  # in the metadata of a field: its name in records
+
+
+def _renamed(kind: Any) -> dict[str, Any]:
+    parts = attrs.fields(kind) if attrs.has(kind) else ()
+    return {part.name: override(rename=part.metadata[STORED_AS]) for part in parts if STORED_AS in part.metadata}
+
+
+_converter.register_structure_hook_factory(
+    lambda kind: bool(_renamed(kind)), lambda kind: make_dict_structure_fn(kind, _converter, **_renamed(kind))
+)
+_converter.register_unstructure_hook_factory(
+    lambda kind: bool(_renamed(kind)),
+    lambda kind: make_dict_unstructure_fn(kind, _converter, _cattrs_omit_if_default=True, **_renamed(kind)),
+)
 
 
 def _exactly(value: Any, kind: type) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 
 _LANES = 2
+_NOTE_AGE = 24 * 3600  # seconds after which the note of a results folder that does not exist is removed
 
 
 @frozen
@@ -193,9 +195,11 @@ def results_with(key: str, folder: Path) -> Path:
     """
     known = [folder]
     for note in Workspace.opened().results.iterdir():
-        known.append(Path(note.read_text(encoding="utf-8")))
-        if not known[-1].is_dir():
-            note.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process removed it
+            known.append(Path(note.read_text(encoding="utf-8")))
+            # A question that has only begun has no folder yet.
+            if not known[-1].is_dir() and note.stat().st_mtime < time.time() - _NOTE_AGE:
+                note.unlink()
     pattern = f"observations/{key[:2]}/{key}*.json"
     return next((path for path in known if key.isalnum() and any(path.glob(pattern))), folder)
 

@@ -342,18 +342,18 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     guilty = (
         failure.culprits[0]
         if failure.culprits
-        else Culprit(failure.boundary or Boundary(Change(answer.asked.subject, None, None)))
+        else Culprit(failure.boundary or Boundary(Change(answer.question.subject, None, None)))
     )
     boundary = guilty.boundary
     for name in ("change", "certainty"):
         boundary = evolve(boundary, **{name: part_of(getattr(boundary, name))})
     guilty = part_of(guilty, "findings", "evidence", boundary=part_of(boundary))
     asked = {"ends": parts.pop("named")} if "named" in parts else {}
-    asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
+    asked = part_of(answer.question, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
     failure = part_of(failure, "tests", "signature", "note", status=status, culprits=culprits, boundary=boundary)
     nested = {name: part_of(getattr(answer, name)) for name in ("comparison", "effort")}
-    return evolve(answer, asked=asked, failures=(failure,), **nested, **parts)
+    return evolve(answer, question=asked, failures=(failure,), **nested, **parts)
 
 
 def _own(value: Any) -> set[str]:

@@ -16,6 +16,7 @@ from harness.model.culprit import Culprit, Finding
 from harness.model.lock import NONE
 from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step
+from harness.records import STORED_AS
 from harness.redact import everywhere
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Answer:
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
 
-    asked: QuestionRecord
+    question: QuestionRecord = field(metadata={STORED_AS: "asked"})
     status: Status
     sentence: str = ""
     failures: tuple[Failure, ...] = ()
@@ -234,12 +235,12 @@ class Answer:
     @property
     def subject(self) -> str:
         """What was searched: the named package, or the first culprit."""
-        return self.boundary.subject or self.asked.subject
+        return self.boundary.subject or self.question.subject
 
     @property
     def repro(self) -> str:
         """The name of what ran."""
-        return self.asked.repro.name
+        return self.question.repro.name
 
     @property
     def signature(self) -> Signature | None:

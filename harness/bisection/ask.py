@@ -150,7 +150,7 @@ def answer_question(
 
 def _with_pages(session: Session, answer: Answer) -> _Known:
     """Return what to keep of an answer: with what it says about today, until the index says something else."""
-    when = AsOf.read(answer.asked.as_of)
+    when = AsOf.read(answer.question.as_of)
     if when.is_era or (when.moment is not None and when.moment < session.now):
         return _Known(answer)
     runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
@@ -211,7 +211,7 @@ def _answered(session: Session, question: Question, kind: QuestionKind, *, is_ni
     answer = evolve(answer, sentence=sentence_of(answer))
     if files := other_step(session, question):
         sentence = f"{answer.sentence} {sentence_about(files)}"
-        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
+        answer = evolve(answer, sentence=sentence, question=evolve(answer.question, files=files))
     return answer, retry
 
 

@@ -20,8 +20,10 @@ from harness.probing import Judge, Probe
 from harness.probing.probe import prepared_since
 
 if TYPE_CHECKING:
+    from harness.events import Reporter
     from harness.model.boundary import Boundary
     from harness.model.verdict import Judgement
+    from harness.probing.probe import Probing
     from harness.question.question import Question
     from harness.session import Session
 
@@ -88,24 +90,30 @@ def _fails_today(session: Session, question: Question, failure: Failure, boundar
     name = f"{boundary.subject} {version}"
     probe = Probe(repro, question.combination, lock=good.lock, fresh=True)
     judge = FailureJudge(failure.signature, session.store, tests=failure.tests)
-    run, judgement = _run_today(session, probe, judge, name, bad, since)
+    # Where there are other machines, the one that ran the bad side.
+    host = str(bad.machine.get("host", "")) if session.remote is not None else ""
+    prober = evolve(session.remote, host=host) if session.remote is not None else session.local
+    label = f"the last good packages again, {name}"
+    judgement, run = run_again(prober, probe, judge, label, since, session.reporter, host)
     if run.outcome is Outcome.MACHINE_FAILED:
         return f"{name} can't be judged today, because the machine failed: {run.detail}"
     is_alike = judgement.verdict is Verdict.BAD
     return f"not the packages: {name} fails here today, too: {judgement.reason}" if is_alike else ""
 
 
-def _run_today(
-    session: Session, probe: Probe, judge: Judge, name: str, bad: Observation, since: str
-) -> tuple[Observation, Judgement]:
-    """Return a run of this session of a probe, on the host that ran `bad` if it is there, and its verdict."""
-    host = str(bad.machine.get("host", "")) if session.remote is not None else ""
-    prober = evolve(session.remote, host=host) if session.remote is not None else session.local
+def run_again(
+    prober: Probing, probe: Probe, judge: Judge, name: str, since: str, reporter: Reporter, host: str = ""
+) -> tuple[Judgement, Observation]:
+    """Return a run of a probe that began after `since` (ISO 8601), made now unless there is one, and its verdict.
+
+    `name` is that of what runs; with `host`, only a run on that machine counts.
+    """
     prepared = prepared_since(prober, probe, since, host)
     if prepared.observation is not None:
-        return prepared.observation, judge(prepared.observation)
-    label = run_label(f"the last good packages again, {name}", prepared.probe.attempt)
-    session.reporter.report(Started(label))
+        return judge(prepared.observation), prepared.observation
+    label = run_label(name, prepared.probe.attempt)
+    reporter.report(Started(label))
     run = prober.execute(prepared)
-    session.reporter.report(Judged(label, judge(run), run, cached=False))
-    return run, judge(run)
+    judgement = judge(run)
+    reporter.report(Judged(label, judgement, run, cached=False))
+    return judgement, run

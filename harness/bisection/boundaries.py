@@ -106,8 +106,8 @@ def search_line(
     """
     ran_now, beside, fault = 0, list[Task[str]](), ""
     findings = tuple[Finding, ...]()
-    proofs, asked = (0, 0), question.question
-    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, asked.policy.noise)
+    proofs, below = (0, 0), question.question
+    line = ProbedLine(question.line, question.judge, question.prober, lanes, reporter, below.policy.noise)
     goes_below = question.depth is not Level.RELEASE
     searched = line.search(
         question.known,
@@ -135,9 +135,9 @@ def search_line(
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
-                asked = evolve(asked, policy=evolve(asked.policy, flaky=False, confirm=0))
+                below = evolve(below, policy=evolve(below.policy, flaky=False, confirm=0))
             trials = Trials(
-                asked,
+                below,
                 repeating or line.prober,
                 lanes,
                 index,

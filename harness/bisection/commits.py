@@ -78,7 +78,7 @@ class CommitQuestion(LineQuestion):
 
     def advice(self, answer: Answer) -> str:
         """Return the command that runs the commit again."""
-        return _what_next(answer.asked, self.source.repository, answer.suspects[0]) if answer.findings else ""
+        return _what_next(answer.question, self.source.repository, answer.suspects[0]) if answer.findings else ""
 
 
 def commit_question(session: Session, question: Question, lanes: Lanes) -> CommitQuestion:

@@ -66,9 +66,9 @@ def with_introductions(answer: Answer, root: Path | None) -> Answer:
     """
     if root is None or not answer.culprits or answer.status is not Status.FOUND:
         return answer
-    python = answer.asked.python
+    python = answer.question.python
     names = {change.name for change in answer.guilty_changes}
-    history = LockHistory.of(root, names.union(map(name_of, answer.asked.repro.dependencies)), python)
+    history = LockHistory.of(root, names.union(map(name_of, answer.question.repro.dependencies)), python)
     if history is None:
         return answer
 

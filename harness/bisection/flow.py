@@ -62,6 +62,7 @@ def answer_packages(session: Session, question: Question, *, is_night: bool = Fa
         raise ValueError("the bad end of a question between two sets of packages is known")
     ends = Ends(question.good, question.bad)
     snapshots = snapshots_of(session, question)
+    question = snapshots.question
     if not snapshots.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
             "no requirements are known, so no upgrade can have broken it",
@@ -96,9 +97,9 @@ def answer_packages(session: Session, question: Question, *, is_night: bool = Fa
 
 
 def snapshots_of(session: Session, question: Question) -> Snapshots:
-    """Return what makes the snapshots of a question's ends."""
+    """Return what makes the snapshots of a question's ends. Raises `UserMistake` if one of two files can't be read."""
     newest = newest_end(question.as_of, session.now)
-    return Snapshots(question, session.prober, session.index, session.interpreter, newest)
+    return Snapshots(question, session.prober, session.index, session.interpreter, newest).left_to_files()
 
 
 @define
@@ -161,7 +162,7 @@ class PackageQuestion:
 
     def _answer(self, status: Status, advice: str) -> Answer:
         ends, bad = self.ends, self.ends.bad
-        asked = evolve(
+        question = evolve(
             self.question,
             good=ends.good.end if ends.good is not None else None,
             bad=bad.end,
@@ -169,7 +170,7 @@ class PackageQuestion:
         )
         moment = (f"today was {bad.as_of:%Y-%m-%d %H:%M} UTC",) if bad.end.is_today and status.is_change else ()
         return Answer(
-            QuestionRecord.of(asked),
+            QuestionRecord.of(question),
             status,
             failures=tuple(self.failures),
             constraints=self.constraints,

@@ -104,38 +104,24 @@ class GateResult:
 
 @frozen
 class Gate:
-    """A gate in a session: the question's good end is the base, its bad end the head, both lock files.
-
-    `own` are the requirements of the project on packages that these files list.
-    """
+    """A gate in a session: the question's good end is the base, its bad end the head, both lock files."""
 
     session: Session
     question: Question
-    own: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, session: Session, question: Question) -> Gate:
-        """Return the gate of a question; what a file names is not required by anything else, such as its project.
+        """Return the gate of a question. Raises `UserMistake` if its ends are no files.
 
-        What the files leave open is as of one moment, so that it differs only through the update. Raises `UserMistake`
-        if a file can't be read.
+        What the files leave open is as of one moment, so that it differs only through the update.
         """
-        snapshots = snapshots_of(session, question)
-        listed_by = set[str]()
-        for end in (question.good, question.bad):
-            if end is None or end.kind is not EndKind.LOCK or end.path is None:
-                raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
-            listed_by |= set(snapshots.pins_of(end).requirements)
-        named = set(map(name_of, listed_by))
-        required = question.combination.requirements
-        others = tuple(text for text in required if name_of(text) not in named)
-        shared = evolve(question.combination, requirements=others)
-        own = tuple(text for text in required if text not in others and text not in listed_by)
         good, bad = question.good, question.bad
-        if good is not None and bad is not None and (good.commit is not None or bad.commit is not None):
+        if good is None or bad is None or not (good.kind is bad.kind is EndKind.LOCK):
+            raise UserMistake("the base and the head are lock or requirements files", hint="such as uv.lock@main")
+        if good.commit is not None or bad.commit is not None:
             moment = bad.moment or session.now
             good, bad = evolve(good, moment=moment), evolve(bad, moment=moment)
-        return cls(session, evolve(question, combination=shared, good=good, bad=bad), own)
+        return cls(session, evolve(question, good=good, bad=bad))
 
     def run(self) -> GateResult:
         """Run the tests with the head, and if they fail find what broke them and the part of the update that passes.
@@ -272,7 +258,7 @@ class Gate:
             changes = {change.name: change for change in result.changes}
             try:
                 groups = failures_of(both, result.answer)
-                part = Parts(self.session, both, base, head, groups, self.own, changes).largest(guilty)
+                part = Parts(self.session, both, base, head, groups, changes).largest(guilty)
             except (MachineFailedError, UserMistake) as error:
                 why = f": {error}"
         if part is None and len(result.changes) == 1 and not why:

@@ -19,6 +19,7 @@ from harness.model.boundary import Boundary
 from harness.model.signature import given_parts
 from harness.model.text import listed, picked, sentence_and_table
 from harness.model.verdict import Step
+from harness.records import STORED_AS
 from harness.search.survey import gaps_of
 
 _NAMED = 5
@@ -125,7 +126,7 @@ class History:
     `stride` adjacent releases at least one was run or known.
     """
 
-    asked: QuestionRecord
+    question: QuestionRecord = field(metadata={STORED_AS: "asked"})
     signature: Signature | None
     boundaries: tuple[Boundary, ...]
     rows: tuple[ReleaseRow, ...]
@@ -137,12 +138,12 @@ class History:
     @property
     def subject(self) -> str:
         """The package whose releases were scanned."""
-        return self.asked.subject
+        return self.question.subject
 
     @property
     def repro(self) -> str:
         """The name of what ran."""
-        return self.asked.repro.name
+        return self.question.repro.name
 
     @property
     def status(self) -> HistoryStatus:
@@ -283,9 +284,9 @@ class History:
         return {
             "schema": 1,
             **picked(self, "subject status stride tried probes known sentence notes advice repro"),
-            **picked(self.asked, "device python"),
+            **picked(self.question, "device python"),
             "platform": self.platform,
-            "as_of": self.asked.as_of,
+            "as_of": self.question.as_of,
             "flaky": self.flaky,
             "windows": [{**cattrs.unstructure(window), "certain": window.is_certain} for window in self.windows],
             "unseen": [cattrs.unstructure(stretch) for stretch in self.unseen],
@@ -379,7 +380,7 @@ def _verbs(count: int) -> tuple[str, str]:
 
 def advice_for(history: History) -> str:
     """Return one line that says what to run next, or ""."""
-    words = " ".join([history.subject, *history.asked.typed])
+    words = " ".join([history.subject, *history.question.typed])
     if history.status is HistoryStatus.UNSURE and any(window.unconfirmed for window in history.windows):
         return f"To measure how often it fails on each side: harness bisect {words} --flaky"
     if history.status is HistoryStatus.UNSURE:

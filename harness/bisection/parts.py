@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
@@ -18,7 +16,7 @@ from harness.model.text import counted, listed, picked
 from harness.question.ends import End, EndKind
 from harness.question.lock_edits import command_of, diff_of, files_with_versions
 from harness.question.lower_bounds import admits
-from harness.question.revisions import TrackedFile
+from harness.question.revisions import TrackedFile, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -75,17 +73,13 @@ def changes_as_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
 
 @frozen
 class Parts:
-    """The search for the part of an update that passes. `groups` are the failures, `changes` those of the update.
-
-    `own` are the requirements of the project that its files decide.
-    """
+    """The search for the part of an update that passes. `groups` are the failures, `changes` those of the update."""
 
     session: Session
     both: BothEnds
     base: Snapshot
     head: Snapshot
     groups: Groups
-    own: tuple[str, ...]
     changes: Mapping[str, Change]
 
     def largest(self, guilty: Collection[str]) -> Part | None:
@@ -140,12 +134,7 @@ class Parts:
         after = files_with_versions(before, older, held) if is_unix else None
         if after is None:
             return resolved, ""
-        with tempfile.TemporaryDirectory() as folder:
-            top = Path(folder)
-            (top / ".git").mkdir()  # its files may include each other
-            for path, text in after.items():
-                (top / path).parent.mkdir(parents=True, exist_ok=True)
-                (top / path).write_text(text, encoding="utf-8")
+        with laid_out({path: text.encode() for path, text in after.items()}) as top:
             edited = End(EndKind.LOCK, end.text, end.moment, top / next(iter(after)))
             try:
                 snapshot = self.both.snapshots.of(edited)
@@ -171,6 +160,13 @@ class Parts:
             more |= evolve(search, order=list(search.units)).held_back() or {}
         return more
 
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The requirements of the project that are not lines of the files."""
+        snapshots = self.both.snapshots
+        lines = {text for end in (self.base.end, self.head.end) for text in snapshots.pins_of(end).requirements}
+        return tuple(text for text in self.both.repro.dependencies if text not in lines)
+
     def _part(self, run: Observation, diff: str) -> Part:
         """Return the part that a run has verified; what it holds back is what the run had."""
         lock = run.lock if run.lock is not None else self.head.lock
@@ -178,13 +174,14 @@ class Parts:
         kept = tuple(change for change in self.changes.values() if change not in held)
         end = self.head.end
         versions = {change.name: change.before for change in held}
+        own = self._own
         unmet = tuple(
             text
-            for text in self.own
+            for text in own
             if (name := name_of(text)) in versions
             if (version := versions[name]) is None or not admits(text, version)
         )
-        direct = set(map(name_of, self.own))
+        direct = set(map(name_of, own))
         typed = [change for change in held if change.before is not None or change.name in direct]
         command = command_of(end.path.name, typed) if end.path is not None else ""
         return Part(held, kept, run, diff, command, unmet)

@@ -59,13 +59,13 @@ def json_of(answer: Answer) -> dict[str, Any]:
         **picked(answer, "signature failures constraints verified_by"),
         "constraints_verified": answer.verified_by is not None,
         **picked(answer.comparison, "flaky failing_at_both not_run back_to lifted not_kept not_rebuilt"),
-        "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
+        "ends": {end: answer.question.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),
         "culprit": answer.findings or None,
         **picked(answer.effort, "wall_s probes culprit_probes"),
         "repro": answer.repro,
-        **picked(answer.asked, "device python as_of files"),
+        **picked(answer.question, "device python as_of files"),
         "notes": answer.notes,
     }
     return _JSON.unstructure(document)  # type: ignore[no-any-return]

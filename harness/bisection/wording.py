@@ -37,7 +37,7 @@ def _answer(answer: Answer) -> str:
     boundary = answer.boundary
     subject, unit, repro = answer.subject, boundary.change.unit, answer.repro
     oldest, newest = _outermost(boundary)
-    good_end = answer.asked.ends.get("good")
+    good_end = answer.question.ends.get("good")
     notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
     match answer.status:
         case Status.FOUND | Status.FIXED:
@@ -265,13 +265,13 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
 
 
 def _end(answer: Answer, which: str) -> str:
-    named = answer.asked.ends[which]
+    named = answer.question.ends[which]
     if named is None:
         return ""
     moment = datetime.fromisoformat(named["moment"]) if "moment" in named else None
     commit = Commit(named["commit"], "", "", "") if "commit" in named else None
     end = End(EndKind(named["kind"]), named["text"], moment, commit=commit)
-    release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
+    release = f"{answer.question.subject} {end.text}".strip()  # without a subject, the end names the package
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
 
@@ -375,9 +375,11 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
         rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
     else:
         rows += [row for culprit in culprits for row in _rows_of(culprit)]
-    rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    rows += [
+        (f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.question.files.items() if step != "run"
+    ]
     rows += [("Came with", text) for text in dict.fromkeys(map(_introduced, culprits)) if text]
-    is_written = "read_by" in answer.asked.files and answer.constraints
+    is_written = "read_by" in answer.question.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
     return [

@@ -32,6 +32,7 @@ from harness.model import RaisedException, Repro
 from harness.model.release import name_of
 from harness.model.repro import parse_repro
 from harness.model.text import counted, listed, one_line
+from harness.question.tools_in_use import modules_in
 from harness.redact import hide_secrets
 
 MARK = "FILL IN"
@@ -73,13 +74,7 @@ class Script:
     @property
     def projects(self) -> tuple[str, ...]:
         """The projects that it imports, in order."""
-        modules: list[str] = []
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                modules += [name.name for name in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                modules.append(node.module)
-        return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
+        return tuple(dict.fromkeys(filter(None, map(project_of_module, modules_in(ast.walk(self.tree))))))
 
 
 @frozen

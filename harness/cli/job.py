@@ -15,20 +15,17 @@ from rich.text import Text
 
 from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, json_option, repro_argument, settings_options
-from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
 from harness.model import Device, Repro
-from harness.model.requirements import merged_requirements, required_name
+from harness.model.requirements import merged_requirements
 from harness.model.text import counted, size_in_words, to_json
 from harness.probing import Cancelled, Probe
 from harness.probing.bundle import Absorbed, Packed, Packer
 from harness.probing.bundle import absorb as take_back
-from harness.probing.made import supplied
 from harness.probing.node import run_folder
-from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
-from harness.question.single import combination_of
+from harness.question.single import probe_of
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.store import Store
@@ -132,17 +129,12 @@ def run(folder: Path) -> None:
 def _labelled_probe(session: Session, repro: Repro, release: str) -> tuple[str, Probe]:
     """The label and the probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
-    beside = (*settings.with_, *((release,) if release else ()))
-    named = list(map(required_name, beside))
-    holds = holds_of(repro, subject_of(repro, named), named, settings.hold)
     with_ = merged_requirements(settings.with_, (release,)) if release else settings.with_
-    anywhere = evolve(session, settings=evolve(settings, device="auto"))
-    combination = combination_of(anywhere, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
-    repro = supplied(session.local, repro, combination, settings.as_of, settings.made_with)
+    probe = probe_of(evolve(session, settings=evolve(settings, with_=with_, device="auto")), repro)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
-    combination = evolve(combination, device=_device(settings.device, repro, backend))
-    return release or " ".join(settings.with_) or repro.name, Probe(repro, combination)
+    combination = evolve(probe.combination, device=_device(settings.device, probe.repro, backend))
+    return release or " ".join(settings.with_) or repro.name, evolve(probe, combination=combination)
 
 
 def _device(choice: str, repro: Repro, torch_backend: str | None) -> Device:

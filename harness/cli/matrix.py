@@ -112,7 +112,7 @@ def matrix(
             if output.lines is not None:
                 output.lines.report(Note(line))
             else:
-                click.echo(line, err=True)
+                Console(stderr=True).print(line, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
         try:
             runs = _run(sessions, cells) if cells else ()

@@ -128,7 +128,7 @@ def pin(
     root = project.folder or find_project(Path.cwd())
     is_package = root is not None and (root / "pyproject.toml").is_file()
     style = style or ("uv" if is_package else "pip")
-    options = options_of_uv_add(root) if root is not None and style == "uv" and answer.asked.repro.argv else {}
+    options = options_of_uv_add(root) if root is not None and style == "uv" and answer.question.repro.argv else {}
     text = written(newest, answer, style, options, exact=exact)
     if file is not None or output.is_for_people:
         print_or_write(text if text.endswith("\n") else f"{text}\n", file)
@@ -186,7 +186,7 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(run.lock, sentence, (*answer.constraints, *exact_pins(run.lock, others)))
     passing = next((end for end in ends[:1] if end.outcome is Outcome.COMPLETED and end.lock is not None), None)
     if passing is not None and passing.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
-        good = (answer.asked.ends.get("good") or {}).get("text") or "the good end"
+        good = (answer.question.ends.get("good") or {}).get("text") or "the good end"
         sentence = (
             f"these are the packages of {good}, with which it passed; no newer set is known to: {answer.sentence}"
         )
@@ -204,7 +204,7 @@ def written(
     """
     if style == "constraints":
         return constraints_text(newest.lock, newest.sentence)
-    record, requirements = answer.asked, newest.constraints
+    record, requirements = answer.question, newest.constraints
     if exact or not requirements:
         names = required_names([*record.repro.dependencies, *record.requirements, *newest.constraints])
         requirements = exact_pins(newest.lock, names)

@@ -103,8 +103,8 @@ def entered_side(session: Session, stored: StoredAnswer, side: str, observation:
     ends = answer.boundary.ends
     version = ends[(side == "bad") != answer.boundary.is_fix] or "absent"
     label = f"{side}: {answer.subject} {version}"
-    digest, inside = answer.asked.copied
-    repro = answer.asked.repro
+    digest, inside = answer.question.copied
+    repro = answer.question.repro
     if digest:
         project = _copy_of(session, digest)
         repro = evolve(repro, project=str(project.tree), search_path=project.search_path, inside=inside)

@@ -28,7 +28,7 @@ from harness.model.text import counted, to_json
 from harness.question.ends import End, EndKind, Ends, parse_end
 from harness.question.parsing import day
 from harness.question.request import QuestionKind, Request
-from harness.records import as_record, read_record
+from harness.records import as_record, read_record, write_record
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
@@ -195,7 +195,7 @@ def _ended_early(state: Path, name: str, settings: Settings) -> Iterator[None]:
             words = redacted(f"The night ended early: {error.message}.", private_of(store))
             night = _counted(ProjectNight(name, NightStatus.UNKNOWN, words), state)
             with contextlib.suppress(OSError):
-                write_whole(state / _NIGHT, json.dumps(as_record(night, SCHEMA), indent=1) + "\n")
+                write_record(state / _NIGHT, night, SCHEMA, indent=1)
         raise
 
 

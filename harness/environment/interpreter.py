@@ -9,7 +9,6 @@ import subprocess
 from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import frozen
@@ -22,8 +21,6 @@ from harness.model import Lock, Pin, Target, normalized_name
 from harness.run.result import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.environment.uv import Uv
 
 OLDEST_PYTHON = Version("3.9")  # the code inside a run needs audit hooks and newer syntax
@@ -76,9 +73,9 @@ class Interpreter:
         """What a release must support to be installed for it."""
         return target_of(self.version)
 
-    def wheel_tags(self) -> Mapping[wheel_tags.Tag, int]:
-        """The tags of wheels that it can install, with the place of each, from 0 for the best (PEP 425)."""
-        return accepted_tags(self.minor)
+    def wheel_tags(self) -> list[wheel_tags.Tag]:
+        """The tags of wheels that it can install, best first (PEP 425)."""
+        return accepted_tags(self.version)
 
 
 def find_interpreter(named: str | None, uv: Uv, *, needs: str | None = None) -> Interpreter:
@@ -127,18 +124,16 @@ def _printed_by(python: Path, code: str, kind: type[_Printed], *words: str) -> _
     return printed
 
 
-@lru_cache(maxsize=64)
-def accepted_tags(python: str) -> Mapping[wheel_tags.Tag, int]:
-    """The tags of wheels that a CPython of a version ("3.11") can install on this machine, as in `wheel_tags`."""
+def accepted_tags(python: str) -> list[wheel_tags.Tag]:
+    """The tags of wheels that a CPython of a version ("3.11") can install on this machine, best first (PEP 425)."""
     major, minor = (int(part) for part in python.split(".")[:2])
     platforms = list(wheel_tags.platform_tags())
-    tags = (
+    return [
         *wheel_tags.cpython_tags(python_version=(major, minor), platforms=platforms),
         *wheel_tags.compatible_tags(
             python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
         ),
-    )
-    return MappingProxyType({tag: place for place, tag in enumerate(tags)})
+    ]
 
 
 @lru_cache(maxsize=64)

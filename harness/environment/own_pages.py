@@ -104,10 +104,14 @@ def links_of(page: str) -> tuple[Link, ...]:
 def written(workspace: Workspace, key: str, name: str, links: Iterable[str]) -> str:
     """Write a page of an index in the cache; returns the address of the index."""
     folder = workspace.clones / "builds" / hashlib.sha256(key.encode()).hexdigest()[:20]
-    (folder / name).mkdir(parents=True, exist_ok=True)
+    write_page(folder, name, links)
+    return folder.as_uri()
+
+
+def write_page(folder: Path, name: str, links: Iterable[str]) -> None:
+    """Write the page of a project to the folder of an index."""
     page = "\n".join(("<!DOCTYPE html><html><body>", *links, "</body></html>\n"))
     write_whole(folder / name / "index.html", page.encode())
-    return folder.as_uri()
 
 
 def with_version(wheel: Path, version: str, target: Path) -> Path:

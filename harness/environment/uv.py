@@ -183,9 +183,9 @@ class Uv:
         `from_cache` it asks no index, and fails if its cache lacks anything that it would have read. Raises as `call`.
         """
         with claimed_folder(self.scratch, "resolve-") as folder:
-            asked, own = list(requirements), self.settings.own
+            wanted, own = list(requirements), self.settings.own
             source = "pyproject.toml" if own else "requirements.in"
-            text = _as_project(asked, own) if own else "".join(f"{line}\n" for line in asked)
+            text = _as_project(wanted, own) if own else "".join(f"{line}\n" for line in wanted)
             (folder / source).write_text(text, encoding="utf-8")
             (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in constraints), encoding="utf-8")
             (folder / "uv.toml").write_text(settings, encoding="utf-8")  # uv would look for one in the folders above

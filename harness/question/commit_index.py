@@ -6,6 +6,7 @@ so that the question is about releases like any other.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ from harness.environment.pages import read_page
 from harness.errors import BadRepository, UserMistake
 from harness.events import Note
 from harness.model import normalized_name, parsed_version
-from harness.model.lock import moment_of
 from harness.model.text import counted
+from harness.question.ends import TODAY, moment_in
 from harness.repository.git import Repository, clone_of, is_url
 from harness.repository.releases import tags_of
 from harness.settings import COMMIT, Settings, repository_of_builds
@@ -80,17 +81,13 @@ def _commit(repository: Repository, text: str | None, name: str) -> Commit:
     """The commit that an end names: a day, a release with a tag, or a revision."""
     if text is None:
         raise UserMistake(f"an index with {COMMIT} needs a good end", hint="--good takes a commit, a day or a release")
-    try:
-        moment = moment_of(text) if "-" in text else None
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is not None:
+    if text != TODAY and (moment := moment_in(text, datetime.now(UTC))) is not None:
         last = repository.last_before(moment)
         if last is None:
             raise BadRepository(f"the repository of {name} has no commit up to {text}")
         return last
     tags = tags_of(text, repository.tags(), name) if parsed_version(text) is not None else ()
-    return repository.commit(tags[0] if tags else text.replace("today", "HEAD"))
+    return repository.commit(tags[0] if tags else text.replace(TODAY, "HEAD"))
 
 
 def _links_of_commit(url: str, name: str, sha: str) -> tuple[Link, ...]:

@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
-from harness.atomic import sha256_of, write_whole
-from harness.environment.own_pages import with_version
+from harness.atomic import sha256_of
+from harness.environment.own_pages import Link, with_version, write_page
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import normalized_name
@@ -122,9 +122,8 @@ def _write_index(folder: Path, name: str, wheels: Mapping[str, Path]) -> None:
     links = []
     for (sha, path), number in zip(wheels.items(), (newer.public, _next(newer)), strict=True):
         wheel = with_version(path, f"{number}+g{sha[:10]}", folder / name)
-        links.append(f'<a href="{quote(wheel.name)}#sha256={sha256_of(wheel)}">{wheel.name}</a>')
-    page = "<!DOCTYPE html><html><body>\n" + "\n".join(links) + "\n</body></html>\n"
-    write_whole(folder / name / "index.html", page)
+        links.append(Link(wheel.name, f"{quote(wheel.name)}#sha256={sha256_of(wheel)}").tag())
+    write_page(folder, name, links)
 
 
 def _next(version: Version) -> str:

@@ -26,7 +26,7 @@ from harness.repository.declared import FILES, text_of
 from harness.repository.git import Repository, git_output
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from harness.model.culprit import Commit
 
@@ -64,14 +64,9 @@ class TrackedFile:
 
         Of pyproject.toml that is what the project and its tests required. Raises `UserMistake`.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            top = Path(folder)
-            (top / ".git").mkdir()  # the files may include others of the repository, and none outside it
+        files = self.files_in(commit)
+        with laid_out(files) as top:
             place = top / self.path
-            files = self.files_in(commit)
-            for path, content in files.items():
-                (top / path).parent.mkdir(parents=True, exist_ok=True)
-                (top / path).write_bytes(content)
             if self.path not in files:
                 raise UserMistake(f"{self.path} did not exist in commit {commit.described}", hint=self._hint(commit))
             if place.name != _DECLARES:
@@ -121,6 +116,18 @@ class TrackedFile:
         is_gone = self.repository.is_ancestor(having[-1], commit.sha)
         when, sha = ("was last in", having[0]) if is_gone else ("came with", having[-1])
         return f"{self.path} {when} commit {self.repository.describe(sha).described}"
+
+
+@contextlib.contextmanager
+def laid_out(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """Yield a folder with these files by their paths, which may include each other, and none outside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder)
+        (top / ".git").mkdir()
+        for path, content in files.items():
+            (top / path).parent.mkdir(parents=True, exist_ok=True)
+            (top / path).write_bytes(content)
+        yield top
 
 
 def file_at_revision(text: str) -> tuple[Path, str] | None:

@@ -75,9 +75,17 @@ class Probed:
 def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, replaced: Sequence[str] = ()) -> Prepared:
     """Prepare a probe with the session's settings; with `fresh` it runs even if the store has an answer.
 
+    If `python` is a path, the probe runs in that environment as it is. Raises as `probe_of` does.
+    """
+    with names_meant((*repro.dependencies, *session.settings.with_)):
+        return _prepared(session, probe_of(session, repro, replaced), fresh=fresh)
+
+
+def probe_of(session: Session, repro: Repro, replaced: Sequence[str] = ()) -> Probe:
+    """Return the probe of a repro with the session's settings, and with what its first step makes.
+
     As in a bisection, the repro's own holds apply: those for the subject that `--with` names, else for its default one.
-    `replaced` are projects that a folder replaces. If `python` is a path, the probe runs in that environment as it is.
-    Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
+    `replaced` are projects that a folder replaces. Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
     named = [*replaced, *(required_name(text) for text in settings.with_)]
@@ -86,9 +94,7 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     for sentence in notes_on_holds(repro, subject, holds):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
-    with names_meant((*repro.dependencies, *settings.with_)):
-        probe = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
-        return _prepared(session, probe, fresh=fresh)
+    return Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
 
 
 def _prepared(session: Session, probe: Probe, *, fresh: bool) -> Prepared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -184,6 +185,22 @@ class Snapshots:
         if good is None:
             return None, snapshot
         return (self.at_release(good, snapshot) if good.kind is EndKind.RELEASE else self.of(good)), snapshot
+
+    def left_to_files(self) -> Snapshots:
+        """Return what makes the snapshots of two files: what one of them lists, the project does not require besides.
+
+        So the files alone say how their packages differ, and what was typed. Raises `UserMistake` if a file can't be
+        read.
+        """
+        question = self.question
+        own = {text for text in question.repro.dependencies if shlex.quote(text) not in question.typed}  # not --with
+        ends = [end for end in (question.good, question.bad) if end is not None and end.kind is EndKind.LOCK]
+        files = [end for end in ends if end.path is not None]
+        if len(files) < 2:
+            return self
+        names = {name_of(text) for end in files for text in self.pins_of(end).requirements}
+        left = tuple(text for text in self.requirements if text not in own or name_of(text) not in names)
+        return evolve(self, question=evolve(question, combination=evolve(question.combination, requirements=left)))
 
     def history(self) -> LockHistory | None:
         """Return what the project's repository says about the packages of earlier days, None if it says nothing."""

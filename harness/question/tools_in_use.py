@@ -32,7 +32,7 @@ def used_in(tree: Path) -> frozenset[str]:
     names: set[str] = set()
     for path in tree.rglob("*.py"):
         nodes = nodes_of(path)
-        names.update(_modules(nodes))
+        names.update(modules_in(nodes))
         if path in tests:
             texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
             names |= {word for text in texts for word in _WORD.findall(text)}
@@ -41,11 +41,12 @@ def used_in(tree: Path) -> frozenset[str]:
 
 def imported_by_tests(tree: Path) -> frozenset[str]:
     """Return the projects (normalised names) whose modules the tests import, as far as the names tell."""
-    modules = {module for path in test_files(tree) for module in _modules(nodes_of(path))}
+    modules = {module for path in test_files(tree) for module in modules_in(nodes_of(path))}
     return frozenset(normalized_name(MODULES.get(module, module)) for module in modules)
 
 
-def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def modules_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the top-level modules that these nodes import."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -79,7 +80,7 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
             if name not in own:
                 tools.setdefault(project, name)
     naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in text_of(path))
-    if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
+    if any("pkg_resources" in modules_in(nodes_of(path)) for path in naming):
         tools.setdefault("setuptools", "pkg_resources")
     return tools
 
@@ -118,7 +119,7 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names in one node of a test file that show a tool in use, each with its project."""
-    yield from ((name, MODULES[name]) for name in _modules([node]) if name in MODULES)
+    yield from ((name, MODULES[name]) for name in modules_in([node]) if name in MODULES)
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if node.name.startswith("test") or node.decorator_list:
             yield from ((arg.arg, _FIXTURES[arg.arg]) for arg in node.args.args if arg.arg in _FIXTURES)

@@ -203,7 +203,7 @@ def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
 
 
 def _required(stored: StoredAnswer) -> set[str]:
-    question = stored.answer.asked
+    question = stored.answer.question
     named = required_names([*question.requirements, *question.holds, *stored.repro.dependencies])
     return named | {stored.answer.subject}
 
@@ -252,7 +252,7 @@ def _sides(stored: StoredAnswer, logs: Mapping[str, str], lock_name: str) -> tup
     answer = stored.answer
     reasons = {step.observation: step.reason for step in answer.steps}
     pinned = _required(stored) | {change.name for change in answer.lock_changes}
-    held = required_names(answer.asked.holds)
+    held = required_names(answer.question.holds)
     sides = []
     for verdict, observation in answer.boundary.by_verdict.items():
         lock, raised = observation.lock, observation.exception

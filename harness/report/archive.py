@@ -62,7 +62,7 @@ class StoredAnswer:
     @property
     def repro(self) -> Repro:
         """What ran."""
-        return self.answer.asked.repro
+        return self.answer.question.repro
 
 
 def stored_answer(answer: Answer, time: str) -> StoredAnswer:
@@ -73,7 +73,7 @@ def stored_answer(answer: Answer, time: str) -> StoredAnswer:
         depth = part.findings[-1].level if part.findings else Level.RELEASE
         found += [candidate.version for candidate in (*candidates[:1], *candidates[-1:])]
         found += [part.subject, depth.value, given_parts(part.signature), *part.boundary.ends]
-    return StoredAnswer(question_id(answer.asked, *found), answer.lean(), time)
+    return StoredAnswer(question_id(answer.question, *found), answer.lean(), time)
 
 
 def question_id(question: QuestionRecord, *parts: Any) -> str:

@@ -46,7 +46,7 @@ def store_history_report(store: Store, history: History) -> tuple[Path, ...]:
 def history_id(history: History) -> str:
     """Identifies the question: with other releases it is another one."""
     names = [row.release for row in history.tried_rows]
-    return question_id(history.asked, names[0], names[-1], any(map(is_prerelease, names)))
+    return question_id(history.question, names[0], names[-1], any(map(is_prerelease, names)))
 
 
 def history_page(
@@ -60,7 +60,7 @@ def history_page(
 
     `time` is when the history is stored (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
-    rows, asked = history.rows, history.asked
+    rows, question = history.rows, history.question
     tried = history.tried_rows
     judged = [row for row in rows if row.state in _JUDGED]
     content = {
@@ -74,28 +74,28 @@ def history_page(
         "left_out": [(row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT],
         "drift": [f"{release}: {'; '.join(lines)}" for release, lines in history.drift.items()],
         "altered": altered_rows(history.altered),
-        "repro_file": f"{asked.repro.name}.py",
-        "repro_source": asked.repro.source.rstrip("\n"),
+        "repro_file": f"{question.repro.name}.py",
+        "repro_source": question.repro.source.rstrip("\n"),
         "footer": f"{runs_of(history.probes, history.steps)}; {time[:10]}",
     }
     record: dict[str, Any] = {
         **history.as_json(),
         "id": history_id(history),
         "kept": time,
-        "params": asked.repro.params,
-        "requirements": list(asked.requirements),
-        "holds": list(asked.holds),
+        "params": question.repro.params,
+        "requirements": list(question.requirements),
+        "holds": list(question.holds),
     }
     return Page("history", redacted(content, private), redacted(record, private))
 
 
 def _facts(history: History) -> list[tuple[str, str]]:
     judged = sum(row.state in _JUDGED for row in history.rows)
-    bad = history.asked.ends.get("bad")
+    bad = history.question.ends.get("bad")
     near = bad["text"] if bad is not None else history.tried_rows[-1].release
     tried = ("Releases", f"{judged} of {history.tried} were run or known before")
     return question_facts(
-        history.asked, recognised_by(history.signature), tried, machine={}, platform=history.platform, near=near
+        history.question, recognised_by(history.signature), tried, machine={}, platform=history.platform, near=near
     )
 
 

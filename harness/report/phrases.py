@@ -100,7 +100,7 @@ def facts_of(stored: StoredAnswer) -> list[tuple[str, str]]:
     answer = stored.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     return question_facts(
-        answer.asked,
+        answer.question,
         ("Reported in", stored.repro.reported),
         machine=next((side.machine for side in answer.sides if side.machine), {}),
         platform=lock.platform if lock else "",
@@ -181,10 +181,12 @@ def how_to_reproduce(stored: StoredAnswer) -> list[str]:
     pins = [pin for side in stored.answer.sides if side.lock for pin in (*side.lock.pins, *side.installed)]
     if local := dict.fromkeys(local_versions(pins)):
         notes.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
-    if stored.answer.asked.device != Device.CPU.value:
+    if stored.answer.question.device != Device.CPU.value:
         notes.append("Both commands need a GPU with CUDA.")
-    if stored.answer.asked.device == Device.EMULATED.value:
-        commands = " and ".join(filter(None, (again(side, stored.answer.asked.typed) for side in stored.answer.sides)))
+    if stored.answer.question.device == Device.EMULATED.value:
+        commands = " and ".join(
+            filter(None, (again(side, stored.answer.question.typed) for side in stored.answer.sides))
+        )
         how = f"; without a GPU, run: {commands}" if commands else ""
         notes.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
     signature = stored.answer.signature
@@ -201,10 +203,10 @@ def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
         {
             "cpu": "Nothing ran on a GPU: bugs in kernels and drivers can't show here.",
             "emulated": "Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.",
-        }.get(answer.asked.device, "Only this one kind of GPU was used.")
+        }.get(answer.question.device, "Only this one kind of GPU was used.")
     ]
     platform = observation.lock.platform if observation and observation.lock else ""
-    limits.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
+    limits.append(f"Only {platform} and only Python {answer.question.python} were tried." if platform else "")
     if answer.steps and not any(step.attempt for step in answer.steps):
         limits.append("Each release ran once, so a flaky failure would not be noticed.")
     if answer.findings:

@@ -55,7 +55,7 @@ def print_answer(
     print_head(console, rows_of(head))
     for section in sections:
         print_rows(console, section.rows)
-    runs = f"  {runs_made(answer)}; {duration(answer.effort.wall_s)} on {answer.asked.device}; records in {results}"
+    runs = f"  {runs_made(answer)}; {duration(answer.effort.wall_s)} on {answer.question.device}; records in {results}"
     print_text(console, runs, "dim")
     _print_next(console, answer, reports, constraints)
 
@@ -68,7 +68,7 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         for release, (verdict, side) in zip(boundary.ends, boundary.by_verdict.items(), strict=False):
             is_only = len(answer.culprits) == 1 or not release
             label = f"the {verdict.word} side" if is_only else f"{boundary.subject} {release}"
-            command = again(side, answer.asked.typed)
+            command = again(side, answer.question.typed)
             rows += [(f"run {label} again", command)] if command else []
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
@@ -173,7 +173,9 @@ def print_history(console: Console, history: History, results: str) -> None:
     print_rows(console, skips)
     runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
     print_text(
-        console, f"  {runs}; {duration(history.effort.wall_s)} on {history.asked.device}; records in {results}", "dim"
+        console,
+        f"  {runs}; {duration(history.effort.wall_s)} on {history.question.device}; records in {results}",
+        "dim",
     )
     if history.advice:
         print_text(console, history.advice)

@@ -198,7 +198,7 @@ class ProjectWatch:
 
     def _report(self, answer: Answer, green: LastGreen | None) -> str:
         """Return the report of one cause: what broke, since which release, what to pin, and how to reproduce it."""
-        end = answer.asked.ends.get("good") or {}
+        end = answer.question.ends.get("good") or {}
         # An older release beside today's other packages is no end that can be typed; it is found again.
         good = green.date if green is not None else end["text"] if end.get("kind") == EndKind.DAY.value else ""
         results = Settings.words_of(self.question.typed)  # of this machine

@@ -11,16 +11,16 @@ from packaging.version import Version
 
 from harness.bisection.answer import Status
 from harness.bisection.ask import answer_question
+from harness.bisection.baseline import run_again
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
-from harness.events import Judged, Note, Started, run_label
+from harness.events import Judged, Note, Started
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import CellRun, run_cells
 from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
-from harness.probing.probe import prepared_since
 from harness.question.ends import End, EndKind
 from harness.question.question import Question
 from harness.question.request import Policy, QuestionKind
@@ -292,15 +292,9 @@ class Watch:
 
     def _again(self, turn: _Turn, lock: Lock) -> tuple[Judgement, Observation]:
         """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
-        probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
-        prepared = prepared_since(probers, evolve(turn.probe, lock=lock, attempt=1), self.start)
-        if prepared.observation is not None:
-            return judge(prepared.observation), prepared.observation
-        label = run_label(turn.state.name, prepared.probe.attempt)
-        self.budget.report(Started(label))
-        run = probers.execute(prepared)
-        self.budget.report(Judged(label, judge(run), run, cached=False))
-        return judge(run), run
+        judge = Judge(turn.signature, self.sessions.store)
+        probe = evolve(turn.probe, lock=lock, attempt=1)
+        return run_again(self.sessions.probers, probe, judge, turn.state.name, self.start, self.budget)
 
     def _note(self, sentence: str) -> None:
         self.sessions.reporter.report(Note(sentence))

@@ -70,8 +70,8 @@ def hostile():
     """A history in which every text tries to break out."""
     rows = tuple(evolve(row, reason=HOSTILE, measured={HOSTILE: 1.0}) for row in HISTORY.rows)
     steps = tuple(evolve(step, reason=HOSTILE, drift=(HOSTILE,)) for step in HISTORY.steps)
-    asked = evolve(HISTORY.asked, subject=HOSTILE, typed=(HOSTILE,))
-    return evolve(HISTORY, asked=asked, rows=rows, steps=steps)
+    asked = evolve(HISTORY.question, subject=HOSTILE, typed=(HOSTILE,))
+    return evolve(HISTORY, question=asked, rows=rows, steps=steps)
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_markdown_has_windows_picture_and_reasons(content):
 
 def test_the_command_that_goes_on_is_code(content):
     rows = tuple(row for row in HISTORY.rows if row.release != "1.3")
-    asked = evolve(HISTORY.asked, typed=("--run", "'pytest -m \"a < b\"'"))
-    text = content(evolve(HISTORY, asked=asked, rows=rows)).markdown()
+    asked = evolve(HISTORY.question, typed=("--run", "'pytest -m \"a < b\"'"))
+    text = content(evolve(HISTORY, question=asked, rows=rows)).markdown()
     assert "`harness bisect shop --run 'pytest -m \"a < b\"' --good 1.0 --bad 1.2`" in text
 
 
@@ -138,7 +138,7 @@ def test_text_cannot_break_out_in_markdown(content):
 
 def test_private_data_is_in_no_text(content):
     made = content(
-        evolve(HISTORY, asked=evolve(HISTORY.asked, subject="secret-word")),
+        evolve(HISTORY, question=evolve(HISTORY.question, subject="secret-word")),
         "secret-word",
         Private({"secret-word": "<secret>"}),
     )
@@ -211,4 +211,4 @@ def test_a_finer_scan_replaces_the_record():
     assert history_id(evolve(HISTORY, stride=1)) == history_id(HISTORY)
     shorter = evolve(HISTORY, rows=HISTORY.rows[:-1])
     assert history_id(shorter) != history_id(HISTORY)
-    assert history_id(evolve(HISTORY, asked=evolve(HISTORY.asked, as_of="era"))) != history_id(HISTORY)
+    assert history_id(evolve(HISTORY, question=evolve(HISTORY.question, as_of="era"))) != history_id(HISTORY)

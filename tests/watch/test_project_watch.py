@@ -99,7 +99,7 @@ def test_the_report_names_tests_release_and_remedy():
     ],
 )
 def test_without_a_last_night_the_command_names_the_good_end_that_an_option_can_name(end, option):
-    answer = evolve(ANSWER, asked=evolve(ANSWER.asked, ends={"good": end, "bad": None}))
+    answer = evolve(ANSWER, question=evolve(ANSWER.question, ends={"good": end, "bad": None}))
     assert f"harness bisect --run 'pytest -q tests' {option}--bad 2025-07-31" in WATCH._report(answer, None)
 
 
