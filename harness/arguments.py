@@ -9,17 +9,18 @@ import difflib
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Collection
+import shlex
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import field, fields, frozen
+from attrs import Factory, field, fields, frozen
 from attrs.validators import deep_iterable, instance_of, optional
 
 from harness.errors import UserMistake
 
 if TYPE_CHECKING:
-    from attrs import Attribute
+    from attrs import Attribute, AttrsInstance
 
 
 _T = TypeVar("_T")
@@ -141,6 +142,25 @@ def _described(part: Attribute[Any]) -> str:
     option: Option = part.metadata["option"]
     choices = f" One of {_or(map(repr, option.choices))}." if option.choices else ""
     return f"    {part.name} ({part.type}): {option.help}{choices} `{option.flag}`"
+
+
+def given_in(value: AttrsInstance) -> dict[Option, Any]:
+    """Return the options whose fields differ from their defaults, with the values of these fields."""
+    given: dict[Option, Any] = {}
+    for part in fields(type(value)):
+        default = part.default.factory() if isinstance(part.default, Factory) else part.default  # type: ignore[arg-type]
+        if "option" in part.metadata and getattr(value, part.name) != default:
+            given[part.metadata["option"]] = getattr(value, part.name)
+    return given
+
+
+def typed_words(given: Mapping[Option, Any]) -> tuple[str, ...]:
+    """Return the words that give options these values, quoted for a shell."""
+    words: list[str] = []
+    for option, value in given.items():
+        for item in value if isinstance(value, tuple) else (value,):
+            words += [option.name] if isinstance(item, bool) else [option.name, str(item)]
+    return tuple(map(shlex.quote, words))
 
 
 def check_kind(name: str, value: object, kind: type[Any] | tuple[type[Any], ...], words: str) -> None:

@@ -6,14 +6,23 @@ Each setting is one field with its command-line option, so a shared option is ad
 from __future__ import annotations
 
 import os
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import Factory, evolve, fields, frozen
 
-from harness.arguments import OptionGroup, Trait, check_between, check_choice, documented, option_field, with_types
+from harness.arguments import (
+    OptionGroup,
+    Trait,
+    check_between,
+    check_choice,
+    documented,
+    given_in,
+    option_field,
+    typed_words,
+    with_types,
+)
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.lock import NO_SOURCE
@@ -232,17 +241,11 @@ class Settings:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that ask the same question again, quoted for a shell; `--param` is listed with the repro."""
-        words: list[str] = []
-        for setting in fields(Settings):
-            option, value = setting.metadata["option"], getattr(self, setting.name)
-            is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
-            default = results_folder() if option.group is OptionGroup.RESULTS else setting.default
-            if (is_asked or option.group is OptionGroup.RESULTS) and value != default:
-                for item in value if isinstance(value, tuple) else (value,):
-                    # Records are found from any folder.
-                    text = str(item.absolute() if option.group is OptionGroup.RESULTS else item)
-                    words += [option.flag] if value is True else [option.flag, text]
-        return tuple(map(shlex.quote, words))
+        groups = (OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.RESULTS)
+        given = {option: value for option, value in given_in(self).items() if option.group in groups}
+        # Records are found from any folder.
+        absolute = {option: value.absolute() for option, value in given.items() if isinstance(value, Path)}
+        return typed_words({option: value for option, value in (given | absolute).items() if option.flag != "--param"})
 
     @staticmethod
     def words_of(typed: Iterable[str], *groups: OptionGroup) -> tuple[str, ...]:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import enum
-import shlex
 from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, field, frozen
 
-from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
+from harness.arguments import (
+    Option,
+    OptionGroup,
+    Trait,
+    check_between,
+    documented,
+    given_in,
+    option_field,
+    typed_words,
+    with_types,
+)
 from harness.errors import UserMistake
 from harness.model import Signature, normalized_name
 from harness.model.culprit import Level
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from harness.environment import Index
 
 _search = partial(option_field, group=OptionGroup.SEARCH)
+_OF_ONE_QUESTION = ("--find-fix", "--trust-ends", "--made")
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -123,13 +133,8 @@ class Policy:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that search another question in the same way, quoted for a shell."""
-        words: list[str] = []
-        for option, name in given_in(self).items():
-            value = getattr(self, name)
-            if name not in ("find_fix", "trust_ends", "made"):
-                text = f"{value:g}s" if name == "time_s" else str(value)
-                words += [option.name] if isinstance(value, bool) else [option.name, text]
-        return tuple(map(shlex.quote, words))
+        given = {option: value for option, value in given_in(self).items() if option.flag not in _OF_ONE_QUESTION}
+        return typed_words({o: f"{value:g}s" if o.flag == "--time" else value for o, value in given.items()})
 
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
@@ -179,12 +184,6 @@ class Request:
     depth: Level | None = field(default=None, converter=_read_level)
     policy: Policy = Policy()
     project: ChosenProject = ChosenProject()
-
-
-def given_in(value: Policy | ChosenProject | Settings) -> dict[Option, str]:
-    """Return the options whose fields differ from their defaults, with the names of the fields."""
-    given = (part for part in fields(type(value)) if getattr(value, part.name) != part.default)
-    return {part.metadata["option"]: part.name for part in given if "option" in part.metadata}
 
 
 def at_releases(request: Request, index: Index, now: datetime) -> Request:
