@@ -163,8 +163,8 @@ def bisect(request: Request, constraints: Path | None, output: Output, junit: Pa
         limits = str(short_path(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)
         if is_for_agent():
-            guilty = [f"{culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits]
-            what = " ".join([answer.status.value, *([", ".join(guilty)] if guilty else [])])
+            guilty = ", ".join(culprit.named for culprit in answer.culprits)
+            what = " ".join(filter(None, (answer.status.value, guilty)))
             click.echo(last_line(what, answer.exit_code, record))
         _write_junit(answer, junit, settings)  # if it can't be, the answer is shown nevertheless
     sys.exit(answer.exit_code)

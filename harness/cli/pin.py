@@ -172,8 +172,7 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
     run = answer.verified_by
     if run is not None and run.lock is not None:
-        bad = ((culprit.package, culprit.boundary.change.after or "") for culprit in answer.culprits)
-        broke = ", ".join(f"{package} {version}".rstrip() for package, version in bad)
+        broke = ", ".join(culprit.named for culprit in answer.culprits)
         failing = answer.comparison.failing_at_both
         packages, unmet = f"the newest packages and {', '.join(answer.constraints)}", contradicted(answer)
         passed = f"a run with them passed{f', without {listed(unmet)}' if unmet else ''}"
