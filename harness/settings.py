@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, evolve, fields, frozen
 
-from harness.arguments import (
-    OptionGroup,
-    Trait,
-    check_between,
-    check_choice,
-    documented,
-    given_in,
-    option_field,
-    typed_words,
-    with_types,
-)
+from harness.arguments import OptionGroup, Options, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.lock import NO_SOURCE
@@ -101,7 +91,7 @@ def repository_of_builds(project: str) -> str:
 
 @documented
 @frozen(kw_only=True, field_transformer=with_types)
-class Settings:
+class Settings(Options):
     """The settings of one question or command.
 
     Requirements are PEP 508 texts, dates are ISO 8601, `timeout` is in seconds and `max_disk` in bytes. Raises
@@ -234,18 +224,12 @@ class Settings:
     def __attrs_post_init__(self) -> None:
         check_between("Settings(lanes=...)", self.lanes, 1, 64)
         check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
-        for setting in fields(Settings):
-            if choices := setting.metadata["option"].choices:
-                check_choice(f"Settings({setting.name}=...)", getattr(self, setting.name), choices)
 
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that ask the same question again, quoted for a shell; `--param` is listed with the repro."""
         groups = (OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.RESULTS)
-        given = {option: value for option, value in given_in(self).items() if option.group in groups}
-        # Records are found from any folder.
-        absolute = {option: value.absolute() for option, value in given.items() if isinstance(value, Path)}
-        return typed_words({option: value for option, value in (given | absolute).items() if option.flag != "--param"})
+        return self.words_of_given(lambda option: option.group in groups and option.flag != "--param")
 
     @staticmethod
     def words_of(typed: Iterable[str], *groups: OptionGroup) -> tuple[str, ...]:

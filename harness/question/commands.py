@@ -14,16 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.arguments import (
-    OptionGroup,
-    Trait,
-    as_path,
-    documented,
-    given_in,
-    option_field,
-    typed_words,
-    with_types,
-)
+from harness.arguments import OptionGroup, Options, Trait, as_path, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -141,7 +132,7 @@ _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIP
 
 @documented
 @frozen(field_transformer=with_types)
-class ChosenProject:
+class ChosenProject(Options):
     """The project that the options choose: its folder, the extras and dependency groups to install, and its tests.
 
     `good_day` (ISO 8601) is a day on which it worked, for a folder
@@ -170,7 +161,7 @@ class ChosenProject:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that choose it, quoted for a shell."""
-        return typed_words(given_in(self))
+        return self.words_of_given()
 
     def command(self, run: str | None) -> str | None:
         """The command that runs: the one that was typed, else pytest if the project's tests are chosen."""

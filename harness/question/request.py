@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from attrs import evolve, field, frozen
 
-from harness.arguments import (
-    Option,
-    OptionGroup,
-    Trait,
-    check_between,
-    documented,
-    given_in,
-    option_field,
-    typed_words,
-    with_types,
-)
+from harness.arguments import Option, OptionGroup, Options, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Signature, normalized_name
 from harness.model.culprit import Level
@@ -58,7 +48,7 @@ class PolicyOptions(TypedDict, total=False):
 
 @documented
 @frozen(field_transformer=with_types)
-class Policy:
+class Policy(Options):
     """How a question is searched, whatever its ends are.
 
     `confidence` is a probability, and `time_s` is in seconds. Raises `UserMistake` for a wrong value.
@@ -102,6 +92,7 @@ class Policy:
         "--time",
         "How long to search below the release: 90s, 10m, 1h.",
         metavar="TIME",
+        unit="s",
         shown_default="2m, or as long as 40 runs take, up to 10m",
         not_for=(Trait.COMMITS, Trait.ASK),
     )
@@ -133,8 +124,7 @@ class Policy:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that search another question in the same way, quoted for a shell."""
-        given = {option: value for option, value in given_in(self).items() if option.flag not in _OF_ONE_QUESTION}
-        return typed_words({o: f"{value:g}s" if o.flag == "--time" else value for o, value in given.items()})
+        return self.words_of_given(lambda option: option.flag not in _OF_ONE_QUESTION)
 
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
@@ -257,8 +247,8 @@ def refuse_meaningless(
     Raises `UserMistake`, which names the option and what it does not apply to.
     """
     policy = request.policy
-    given = {*given_in(policy), *given_in(request.project), *typed}
-    given |= {option for option in given_in(settings) if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
+    given = {*policy.given(), *request.project.given(), *typed}
+    given |= {option for option in settings.given() if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
     traits = {kind.value, Trait.SCRIPT if request.run is None else Trait.COMMAND}
     traits |= {Trait.MADE} if policy.made else set()
     traits |= {Trait.ASK} if policy.ask else set()
