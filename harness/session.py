@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 
 _LANES = 2
+_NOTE_AGE = 24 * 3600  # seconds after which the note of a results folder that does not exist is removed
 
 
 @frozen
@@ -193,9 +195,11 @@ def results_with(key: str, folder: Path) -> Path:
     """
     known = [folder]
     for note in Workspace.opened().results.iterdir():
-        known.append(Path(note.read_text(encoding="utf-8")))
-        if not known[-1].is_dir():
-            note.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process removed it
+            known.append(Path(note.read_text(encoding="utf-8")))
+            # A question that has only begun has no folder yet.
+            if not known[-1].is_dir() and note.stat().st_mtime < time.time() - _NOTE_AGE:
+                note.unlink()
     pattern = f"observations/{key[:2]}/{key}*.json"
     return next((path for path in known if key.isalnum() and any(path.glob(pattern))), folder)
 
@@ -221,7 +225,7 @@ def at_python(session: Session, python: str) -> Session:
 def open_session(
     settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
 ) -> Iterator[Session]:
-    """A session that runs probes on this machine, or on the cluster of the scheduler in the settings.
+    """A session that runs probes on this machine, or on those of the executor in the settings.
 
     Raises `NoWorkers`, and `UserMistake` if Dask is not installed or no such Python is found.
     """
@@ -231,15 +235,15 @@ def open_session(
 
 @contextlib.contextmanager
 def joined(session: Session) -> Iterator[Session]:
-    """The session, connected to the cluster if its settings name a scheduler. Raises as `open_session` does."""
+    """The session, connected to the executor in its settings, if there is any. Raises as `open_session` does."""
     settings = session.settings
-    if not settings.scheduler:
+    if (address := settings.executor) is None:
         yield session
         return
     # Dask loads slowly, so only sessions with an executor import it.
     from harness.probing.executors import RemoteProber, connect
 
-    executor = connect(settings.scheduler, session.reporter, lanes=settings.lanes, folder=session.store.root)
+    executor = connect(address, session.reporter, lanes=settings.lanes, folder=session.store.root)
     with contextlib.closing(executor):
         yield evolve(session, remote=RemoteProber.over(executor, session.local, session.reporter))
 

@@ -199,14 +199,25 @@ class Settings(Options):
         None,
         "--lanes",
         "How many probes run at once.",
-        shown_default="2 for scripts on the CPU, else 1; or all of the scheduler's workers",
+        shown_default="2 for scripts on the CPU, else 1; 4 with --on; all of the scheduler's workers",
+    )
+    on: str | None = _lane(
+        None,
+        "--on",
+        "Run probes on other machines by a command for each, such as 'sbatch --wait {script}' or 'ssh gpu1 {script}' "
+        "(docs/guides/many-machines.md).",
+        metavar="COMMAND",
+        not_for=(
+            Trait.PYTHONS,
+            Trait.MADE,
+            Trait.ASK,
+        ),
     )
     scheduler: str | None = _lane(
         None,
         "--scheduler",
-        "Run probes on those workers of this Dask scheduler that match this machine, or by a command such as "
-        "'sbatch --wait {job}' (docs/guides/many-machines.md).",
-        metavar="ADDRESS|COMMAND",
+        "Run probes on those workers of this Dask scheduler that match this machine.",
+        metavar="ADDRESS",
         not_for=(
             Trait.PYTHONS,
             Trait.MADE,
@@ -246,6 +257,19 @@ class Settings(Options):
         return tuple(chosen)
 
     @property
+    def executor(self) -> str | None:
+        """The command or the address of what runs probes on other machines, None if they run on this one.
+
+        Raises `UserMistake` for a command without the place of a script, and if there is an address, too.
+        """
+        if self.on is not None and self.scheduler is not None:
+            raise UserMistake("--on and --scheduler contradict each other", hint="leave out one of them")
+        if self.on is not None and "{script}" not in self.on:
+            hint = "{script} is where the file goes that runs a probe there: --on 'ssh gpu1 {script}'"
+            raise UserMistake(f"--on {self.on!r} has no {{script}} in it", hint=hint)
+        return self.on or self.scheduler
+
+    @property
     def buildable(self) -> tuple[str, ...]:
         """What may be built from source. Raises `UserMistake` if `--no-build` contradicts it."""
         if self.no_build and self.from_source:
@@ -257,10 +281,10 @@ class Settings(Options):
 
         Raises `UserMistake` if there is none, or if the runs are made on workers.
         """
-        if (self.index or self.nightly) and self.scheduler:
-            option = "--nightly" if self.nightly else "--index"
+        if (self.index or self.nightly) and self.executor:
+            option, elsewhere = "--nightly" if self.nightly else "--index", "--on" if self.on else "--scheduler"
             raise UserMistake(
-                f"{option} does not apply with --scheduler", hint="UV_INDEX on the workers names it there"
+                f"{option} does not apply with {elsewhere}", hint="UV_INDEX on the other machines names it there"
             )
         index = (*self.index, *self._nightly_indexes(subject))
         pairs = [(subject or "", text) if _is_url(text) else tuple(text.split("=", 1)) for text in index]

@@ -89,7 +89,8 @@ def _warm_up() -> None:
     for kind in (Observation, Page, Repro, Resolution, StoredAnswer):
         records._converter.get_structure_hook(kind)
         records._converter.get_unstructure_hook(kind)
-    for templates, ending in ((page._MARKDOWN, ".md.j2"), (page._HTML, ".html.j2")):
+    for ending in (".md.j2", ".html.j2"):
+        templates = page._environment(autoescape=ending == ".html.j2")
         for name in templates.list_templates(filter_func=lambda name, ending=ending: name.endswith(ending)):
             templates.get_template(name)
 

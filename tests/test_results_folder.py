@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support import Harness, write_repro  # noqa: F401 - a fixture
 
+from harness.environment import Workspace
+from harness.session import results_with
 from harness.settings import results_folder
 
 
@@ -59,3 +62,14 @@ def test_git_sees_nothing_of_it_and_report_and_again_find_it(harness: Harness, w
     assert seen.stdout == "?? repros/\n"
     assert "brittle 1.6" in own("report").stdout
     assert "nothing was run" in own(*asked, "--json").json["notes"][-1]
+
+
+def test_the_note_of_a_question_that_has_no_folder_yet_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that looks for a run must not remove it."""
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path / "cache"))
+    notes = Workspace.opened().results
+    for name in ("begun", "removed"):
+        (notes / name).write_text(str(tmp_path / name), encoding="utf-8")
+    os.utime(notes / "removed", (0, 0))
+    assert results_with("abc", tmp_path) == tmp_path
+    assert [note.name for note in notes.iterdir()] == ["begun"]

@@ -97,8 +97,12 @@ class _Advancing:
 
     def _with_needs(self) -> Advanced | None:
         """Search the other units for those that the culprit needs; what makes the difference without it is left out."""
-        others, alone = self.too_much or self.search.all - self.core, bool(self.too_much)
+        search, others, alone = self.search, self.search.all - self.core, False
         for _ in range(_MOST_SEARCHES):
+            if self.too_much and not alone:
+                others, alone = self.too_much, True
+                # Failed runs may have tied it to more than it needs.
+                self.search = evolve(search, consistency=Consistency(search.edits, search.consistency.ties))
             needed = _needed(self.search, self.core, others - self.needless, alone=alone)
             self.runs += needed.runs
             besides = needed.units
@@ -110,7 +114,9 @@ class _Advancing:
             if not proof.holds:
                 self._fail(proof)
                 self.too_much = besides if proof.is_expected else self.too_much
-                break
+                if alone or not proof.is_expected:
+                    break
+                continue
             if (done := self.shown(proof, besides)) is not None:
                 return done
         return None

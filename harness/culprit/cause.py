@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.culprit.regions import lines_of
-from harness.culprit.syntax import Function, parsed
+from harness.culprit.syntax import Function, called, parsed
 from harness.environment.workspace import module_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _called(
     added = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in newer}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and lines[0] < node.lineno <= lines[1]:
-            name = ast.unparse(node.func).rpartition(".")[2]
+            name = called(node)
             if name in added and name not in known:
                 yield f"`{name}`, which was added to `{f'{module}.{added[name]}'.rstrip('.')}`"
 

@@ -150,8 +150,8 @@ class LockedFile:
 
 def locked_files(text: str, interpreter: Interpreter) -> list[LockedFile]:
     """Read what uv wrote for this interpreter: the one file per package that will be installed."""
-    tags = interpreter.wheel_tags()
-    return [_locked_file(package, tags) for package in tomllib.loads(text).get("packages", [])]
+    ranks = {tag: rank for rank, tag in enumerate(interpreter.wheel_tags())}
+    return [_locked_file(package, ranks) for package in tomllib.loads(text).get("packages", [])]
 
 
 def read_lock(text: str, interpreter: Interpreter) -> Lock:
@@ -181,10 +181,10 @@ def as_preferences(lock: Lock) -> str:
     return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
 
 
-def _locked_file(package: dict[str, Any], tags: Sequence[Tag]) -> LockedFile:
+def _locked_file(package: dict[str, Any], ranks: Mapping[Tag, int]) -> LockedFile:
     """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
     wheels = package.get("wheels") or []
-    best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
+    best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), ranks), default=None)
     chosen = best or package.get("sdist") or package.get("archive") or {}
     pin = Pin(
         name=normalized_name(str(package["name"])),
@@ -215,9 +215,9 @@ def _file_name(file: dict[str, Any]) -> str:
     return unquote(urlsplit(where).path).rpartition("/")[2]
 
 
-def _rank(wheel: str, tags: Sequence[Tag]) -> int:
+def _rank(wheel: str, ranks: Mapping[Tag, int]) -> int:
     try:
         fits = parse_wheel_filename(wheel)[3]
     except InvalidWheelFilename:
-        return len(tags)
-    return next((rank for rank, tag in enumerate(tags) if tag in fits), len(tags))
+        return len(ranks)
+    return min((ranks[tag] for tag in fits if tag in ranks), default=len(ranks))

@@ -34,6 +34,8 @@ def plain(text: str) -> str:
     Escape sequences and other control characters are removed. Only the last state of a line redrawn in place is kept.
     A lone surrogate becomes U+FFFD.
     """
+    if text.isascii() and text.isprintable():  # most are, and there are hundreds of thousands of names
+        return text
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))

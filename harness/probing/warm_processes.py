@@ -147,8 +147,11 @@ class WarmReleases:
             if (differing := self._differing[lock.id]) is None:
                 return None
             names |= differing
+        if self.zygote is not None and names <= self.names:
+            return self.zygote
         modules = preloadable(*self.graph, frozenset(), names)
         if self.zygote is not None and set(self.modules).issubset(modules):
+            self.names = frozenset(names)
             return self.zygote
         if self._starts >= _STARTS:
             return None

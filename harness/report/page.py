@@ -9,9 +9,9 @@ from __future__ import annotations
 import html
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from attrs import field, frozen
 from markupsafe import Markup
 
@@ -22,6 +22,8 @@ from harness.report.charts import metric_charts
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import jinja2
 
     from harness.bisection.history import RowState
     from harness.search import PositionState
@@ -74,7 +76,7 @@ _UNSAFE_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 def filled(name: str, **values: Any) -> str:
     """Render a template (`NAME.html.j2` or `NAME.md.j2`) with these values."""
-    return (_HTML if ".html." in name else _MARKDOWN).get_template(name).render(**values)
+    return _environment(autoescape=".html." in name).get_template(name).render(**values)
 
 
 def paragraph(text: str) -> str:
@@ -132,7 +134,10 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
     return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
 
 
+@cache
 def _environment(*, autoescape: bool) -> jinja2.Environment:
+    import jinja2  # late: a question that was answered before renders nothing
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("harness.report"),
         autoescape=autoescape,  # noqa: S701 - off only for Markdown, which has its own filters
@@ -145,10 +150,6 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
     environment.globals["cut"] = _CUT
     environment.filters.update({function.__name__: function for function in filters})
     return environment
-
-
-_MARKDOWN = _environment(autoescape=False)
-_HTML = _environment(autoescape=True)
 
 
 def range_cell(release: str, day: str, state: PositionState | RowState, text: str, href: str = "") -> dict[str, str]:

@@ -208,7 +208,7 @@ def valid(value: Any, kind: Any) -> Any:
 
 
 def _exactly(value: Any, kind: Any) -> Any:
-    if type(value) not in (get_args(kind) or (kind,)):
+    if type(value) is not kind and type(value) not in get_args(kind):
         raise TypeError(kind)
     return plain(value[:_MESSAGE]) if isinstance(value, str) else value
 

@@ -29,7 +29,7 @@ def test_a_missing_last_good_environment_is_reported(nights):
 def test_an_interrupted_night_resumes(nights):
     """Ctrl-C exits with 130 and keeps what is judged; the same command resumes the night, and repeats no run."""
     nights.helper("1.0", "2024-01-01", "import time; time.sleep(1); return 1")
-    nights.cases = [1, 2, 3]
+    nights.cases = list(range(1, 8))
     folder, matrix = nights.harness.folder, nights.write()
     with nights.harness.start("nightly", matrix) as running:
         while len(list((folder / "results").glob("observations/*/*.json"))) < 2:
@@ -43,8 +43,8 @@ def test_an_interrupted_night_resumes(nights):
     stopped = json.loads(record.read_text(encoding="utf-8"))
     assert (stopped.get("ended", False), stopped["cells"][0]["standing"]) == (False, "good")
     done = len(list(Store(folder / "results").observations()))
-    assert done == 2
+    assert 2 <= done < 7
     ended = nights.harness("nightly", matrix)
     assert ended.code == 0
-    assert f"{3 - done} run now" in ended.stdout
+    assert f"{7 - done} run now" in ended.stdout
     assert list((folder / "results" / "nights").glob("*.json")) == [record]
