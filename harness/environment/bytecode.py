@@ -114,10 +114,10 @@ class BytecodeStore:
         suffix = f".{self.cache_tag}.pyc"
         entries = [(key, sources.packages, sources.at) for key in sources.manifest.wheels]
         for key, shown, at in [(_of_stdlib(sources.stdlib), sources.stdlib, sources.stdlib), *entries]:
-            entry = self.wheels.root / key
+            entry, inside = self.wheels.root / key, _inside(shown)
             for name, state in read_states(entry / _LEDGER).items():
                 source = f"{at}/{name.removesuffix(suffix)}.py"
-                yield _Stored(f"{entry}/{_COMPILED}/{name}", name, f"{_inside(shown)}/{name}", source, state)
+                yield _Stored(f"{entry}/{_COMPILED}/{name}", name, f"{inside}/{name}", source, state)
 
     def learn(
         self,

@@ -45,7 +45,8 @@ class _Folder:
     def __get__(self, workspace: Workspace, owner: type) -> Path:
         folder = workspace.root / self.name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             hint = "harness clean frees what it keeps; HARNESS_CACHE_DIR names another folder"
             raise NoSpace(f"can't create the cache folder {folder}: {error.strerror}", hint=hint) from error
