@@ -9,11 +9,12 @@ import difflib
 import enum
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import field, fields, frozen
+from attrs import Factory, field, fields, frozen
 from attrs.validators import deep_iterable, instance_of, optional
 
 from harness.errors import UserMistake
@@ -57,7 +58,8 @@ class Trait(enum.StrEnum):
 class Option:
     """The command-line option of a field; `shown_default` describes the default.
 
-    `not_for` are the traits of questions that it does not apply to, and for which it is refused.
+    `not_for` are the traits of questions that it does not apply to, and for which it is refused. `unit` is that of a
+    number.
     """
 
     flag: str
@@ -67,11 +69,18 @@ class Option:
     choices: tuple[str, ...] = ()
     shown_default: str | bool = False
     not_for: tuple[Trait, ...] = ()
+    unit: str = ""
 
     @property
     def name(self) -> str:
         """The flag that differs from the default."""
         return self.flag.rpartition("/")[2]
+
+    def text_of(self, value: Any) -> str:
+        """Return a value as it is typed; results are found from any folder."""
+        if self.unit:
+            return f"{value:g}{self.unit}"
+        return str(value.absolute() if self.group is OptionGroup.RESULTS else value)
 
 
 def option_field(
@@ -86,6 +95,29 @@ def option_field(
     """Return a field of a frozen value with its option; `details` are fields of `Option`."""
     converter = converter or (as_path if group is OptionGroup.RESULTS else as_tuple if default == () else None)
     return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **details)})
+
+
+class Options:
+    """A value whose fields are options."""
+
+    __slots__ = ()
+
+    def given(self) -> dict[Option, Any]:
+        """Return the options whose fields differ from their defaults, with the values of these fields."""
+        given: dict[Option, Any] = {}
+        for part in fields(type(self)):  # type: ignore[arg-type]
+            default = part.default.factory() if isinstance(part.default, Factory) else part.default  # type: ignore[arg-type]
+            if "option" in part.metadata and getattr(self, part.name) != default:
+                given[part.metadata["option"]] = getattr(self, part.name)
+        return given
+
+    def words_of_given(self, is_wanted: Callable[[Option], bool] = lambda _: True) -> tuple[str, ...]:
+        """Return the words that give the wanted ones of these options their values, quoted for a shell."""
+        words: list[str] = []
+        for option, value in self.given().items():
+            for item in (value if isinstance(value, tuple) else (value,)) if is_wanted(option) else ():
+                words += [option.name] if isinstance(item, bool) else [option.name, option.text_of(item)]
+        return tuple(map(shlex.quote, words))
 
 
 _TEXT, _NUMBER, _WHOLE = instance_of(str), instance_of((int, float)), instance_of(int)
@@ -112,6 +144,8 @@ def with_types(kind: type, parts: list[Attribute[Any]]) -> list[Attribute[Any]]:
             validate(instance, attribute, value)
         except TypeError as error:
             raise UserMistake(f"{kind.__name__}({attribute.name}=...) takes {words}, not {value!r}") from error
+        if "option" in attribute.metadata and (choices := attribute.metadata["option"].choices):
+            check_choice(f"{kind.__name__}({attribute.name}=...)", value, choices)
 
     return [part.evolve(validator=check) if str(part.type) in _KINDS else part for part in parts]
 

@@ -225,7 +225,7 @@ def at_python(session: Session, python: str) -> Session:
 def open_session(
     settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None
 ) -> Iterator[Session]:
-    """A session that runs probes on this machine, or on the cluster of the scheduler in the settings.
+    """A session that runs probes on this machine, or on those of the executor in the settings.
 
     Raises `NoWorkers`, and `UserMistake` if Dask is not installed or no such Python is found.
     """
@@ -235,15 +235,15 @@ def open_session(
 
 @contextlib.contextmanager
 def joined(session: Session) -> Iterator[Session]:
-    """The session, connected to the cluster if its settings name a scheduler. Raises as `open_session` does."""
+    """The session, connected to the executor in its settings, if there is any. Raises as `open_session` does."""
     settings = session.settings
-    if not settings.scheduler:
+    if (address := settings.executor) is None:
         yield session
         return
     # Dask loads slowly, so only sessions with an executor import it.
     from harness.probing.executors import RemoteProber, connect
 
-    executor = connect(settings.scheduler, session.reporter, lanes=settings.lanes, folder=session.store.root)
+    executor = connect(address, session.reporter, lanes=settings.lanes, folder=session.store.root)
     with contextlib.closing(executor):
         yield evolve(session, remote=RemoteProber.over(executor, session.local, session.reporter))
 

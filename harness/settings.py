@@ -6,14 +6,13 @@ Each setting is one field with its command-line option, so a shared option is ad
 from __future__ import annotations
 
 import os
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import Factory, evolve, fields, frozen
 
-from harness.arguments import OptionGroup, Trait, check_between, check_choice, documented, option_field, with_types
+from harness.arguments import OptionGroup, Options, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.lock import NO_SOURCE
@@ -92,7 +91,7 @@ def repository_of_builds(project: str) -> str:
 
 @documented
 @frozen(kw_only=True, field_transformer=with_types)
-class Settings:
+class Settings(Options):
     """The settings of one question or command.
 
     Requirements are PEP 508 texts, dates are ISO 8601, `timeout` is in seconds and `max_disk` in bytes. Raises
@@ -200,14 +199,25 @@ class Settings:
         None,
         "--lanes",
         "How many probes run at once.",
-        shown_default="2 for scripts on the CPU, else 1; or all of the scheduler's workers",
+        shown_default="2 for scripts on the CPU, else 1; 4 with --on; all of the scheduler's workers",
+    )
+    on: str | None = _lane(
+        None,
+        "--on",
+        "Run probes on other machines by a command for each, such as 'sbatch --wait {script}' or 'ssh gpu1 {script}' "
+        "(docs/guides/many-machines.md).",
+        metavar="COMMAND",
+        not_for=(
+            Trait.PYTHONS,
+            Trait.MADE,
+            Trait.ASK,
+        ),
     )
     scheduler: str | None = _lane(
         None,
         "--scheduler",
-        "Run probes on those workers of this Dask scheduler that match this machine, or by a command such as "
-        "'sbatch --wait {job}' (docs/guides/many-machines.md).",
-        metavar="ADDRESS|COMMAND",
+        "Run probes on those workers of this Dask scheduler that match this machine.",
+        metavar="ADDRESS",
         not_for=(
             Trait.PYTHONS,
             Trait.MADE,
@@ -225,24 +235,12 @@ class Settings:
     def __attrs_post_init__(self) -> None:
         check_between("Settings(lanes=...)", self.lanes, 1, 64)
         check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
-        for setting in fields(Settings):
-            if choices := setting.metadata["option"].choices:
-                check_choice(f"Settings({setting.name}=...)", getattr(self, setting.name), choices)
 
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that ask the same question again, quoted for a shell; `--param` is listed with the repro."""
-        words: list[str] = []
-        for setting in fields(Settings):
-            option, value = setting.metadata["option"], getattr(self, setting.name)
-            is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
-            default = results_folder() if option.group is OptionGroup.RESULTS else setting.default
-            if (is_asked or option.group is OptionGroup.RESULTS) and value != default:
-                for item in value if isinstance(value, tuple) else (value,):
-                    # Records are found from any folder.
-                    text = str(item.absolute() if option.group is OptionGroup.RESULTS else item)
-                    words += [option.flag] if value is True else [option.flag, text]
-        return tuple(map(shlex.quote, words))
+        groups = (OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.RESULTS)
+        return self.words_of_given(lambda option: option.group in groups and option.flag != "--param")
 
     @staticmethod
     def words_of(typed: Iterable[str], *groups: OptionGroup) -> tuple[str, ...]:
@@ -259,6 +257,19 @@ class Settings:
         return tuple(chosen)
 
     @property
+    def executor(self) -> str | None:
+        """The command or the address of what runs probes on other machines, None if they run on this one.
+
+        Raises `UserMistake` for a command without the place of a script, and if there is an address, too.
+        """
+        if self.on is not None and self.scheduler is not None:
+            raise UserMistake("--on and --scheduler contradict each other", hint="leave out one of them")
+        if self.on is not None and "{script}" not in self.on:
+            hint = "{script} is where the file goes that runs a probe there: --on 'ssh gpu1 {script}'"
+            raise UserMistake(f"--on {self.on!r} has no {{script}} in it", hint=hint)
+        return self.on or self.scheduler
+
+    @property
     def buildable(self) -> tuple[str, ...]:
         """What may be built from source. Raises `UserMistake` if `--no-build` contradicts it."""
         if self.no_build and self.from_source:
@@ -270,10 +281,10 @@ class Settings:
 
         Raises `UserMistake` if there is none, or if the runs are made on workers.
         """
-        if (self.index or self.nightly) and self.scheduler:
-            option = "--nightly" if self.nightly else "--index"
+        if (self.index or self.nightly) and self.executor:
+            option, elsewhere = "--nightly" if self.nightly else "--index", "--on" if self.on else "--scheduler"
             raise UserMistake(
-                f"{option} does not apply with --scheduler", hint="UV_INDEX on the workers names it there"
+                f"{option} does not apply with {elsewhere}", hint="UV_INDEX on the other machines names it there"
             )
         index = (*self.index, *self._nightly_indexes(subject))
         pairs = [(subject or "", text) if _is_url(text) else tuple(text.split("=", 1)) for text in index]

@@ -179,7 +179,7 @@ class Answer:
         culprits: dict[tuple[str, str | None], Culprit] = {}
         for failure in self.failures:
             for culprit in failure.culprits:
-                culprits.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
+                culprits.setdefault(culprit.release, culprit)
         return tuple(culprits.values())
 
     @property

@@ -26,11 +26,11 @@ def answer_about(answer: Answer, culprits: Sequence[Culprit]) -> Answer:
     """
     names = {change.name for culprit in culprits for change in culprit.packages}
     names |= {other.subject for culprit in culprits for other in (culprit.boundary, *culprit.companions)}
-    wanted = {_met_with(culprit) for culprit in culprits}
+    wanted = {culprit.release for culprit in culprits}
     failures = [
         evolve(failure, culprits=own)
         for failure in answer.failures
-        if (own := tuple(culprit for culprit in failure.culprits if _met_with(culprit) in wanted))
+        if (own := tuple(culprit for culprit in failure.culprits if culprit.release in wanted))
     ]
     shown = answer.verified_by
     if shown is not None and len(culprits) == 1:
@@ -44,8 +44,3 @@ def answer_about(answer: Answer, culprits: Sequence[Culprit]) -> Answer:
         notes=(),
     )
     return evolve(part, sentence=sentence_of(part))
-
-
-def _met_with(culprit: Culprit) -> tuple[str, str | None]:
-    """The release with which users meet a culprit, by which it is the same in all failures."""
-    return culprit.package, culprit.boundary.ends[1]

@@ -129,9 +129,9 @@ class Gate:
         Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
         """
         session, question = self.session, self.question
+        snapshots = snapshots_of(session, question)
         headline = f"`{question.repro.name}` with {_text(question.bad)} instead of {_text(question.good)}"
         session.reporter.report(SearchBegan(headline, ()))  # the search itself says the rest
-        snapshots = snapshots_of(session, question)
         head, why = self._snapshot(snapshots, question.bad)
         base, why_not = self._snapshot(snapshots, question.good)
         if head is None and base is None:

@@ -96,7 +96,7 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         rows.append(Row("internal error", (failure.fault,), "skip"))
     for culprit in failure.culprits:
         boundary = culprit.boundary
-        release = (culprit.package, boundary.ends[1])
+        release = culprit.release
         is_new = release not in shown
         if is_new or culprit.findings or not boundary.is_certain:
             rows += _proofs(culprit)

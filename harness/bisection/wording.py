@@ -282,7 +282,7 @@ def change_in_words(answer: Answer) -> str:
     """
     alike: dict[object, list[Failure]] = {}
     for failure in answer.failures:
-        releases = frozenset((culprit.package, culprit.boundary.ends[1]) for culprit in failure.culprits)
+        releases = frozenset(culprit.release for culprit in failure.culprits)
         alike.setdefault(releases or failure.note, []).append(failure)
     reasons = [(_tests_of(failures), max(map(_since, failures), key=len)) for failures in alike.values()]
     tests = _tests_of(answer.failures)

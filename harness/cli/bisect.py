@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from harness.api import reported_answer
-from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer
 from harness.bisection.showing import json_of
 from harness.cli.options import (
@@ -18,11 +17,10 @@ from harness.cli.options import (
     end_option,
     option,
     repro_options,
-    settings_options,
     subject_argument,
 )
 from harness.cli.output import Output, check_replaceable, output_options, write, write_constraints
-from harness.cli.search_options import CONSTRAINTS, as_request, project_options, search_options
+from harness.cli.search_options import CONSTRAINTS, as_request, project_options, question_settings, search_options
 from harness.cli.shell import Entered, enter
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
@@ -121,7 +119,7 @@ def _line() -> str | None:
     metavar="FILE",
     help="Write the tests as they ran at the bad end to FILE, as JUnit XML, with what broke each.",
 )
-@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@question_settings
 @as_request
 def bisect(request: Request, constraints: Path | None, output: Output, junit: Path | None, settings: Settings) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
@@ -163,8 +161,8 @@ def bisect(request: Request, constraints: Path | None, output: Output, junit: Pa
         limits = str(short_path(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), pages, limits)
         if is_for_agent():
-            guilty = [f"{culprit.package} {culprit.boundary.ends[1] or ''}".rstrip() for culprit in answer.culprits]
-            what = " ".join([answer.status.value, *([", ".join(guilty)] if guilty else [])])
+            guilty = ", ".join(culprit.named for culprit in answer.culprits)
+            what = " ".join(filter(None, (answer.status.value, guilty)))
             click.echo(last_line(what, answer.exit_code, record))
         _write_junit(answer, junit, settings)  # if it can't be, the answer is shown nevertheless
     sys.exit(answer.exit_code)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from harness.arguments import OptionGroup
 from harness.bisection.ask import looked_up
 from harness.bisection.gate import Gate, GateResult, GateStatus
 from harness.bisection.sections import sections_of
@@ -20,10 +19,9 @@ from harness.cli.options import (
     end_option,
     option,
     repro_options,
-    settings_options,
 )
 from harness.cli.output import Output, output_options, print_or_write
-from harness.cli.search_options import as_request, folder_options, gate_options
+from harness.cli.search_options import as_request, folder_options, gate_options, question_settings
 from harness.errors import UserMistake
 from harness.question.ends import Ends, parse_end
 from harness.question.project import find_project
@@ -66,7 +64,7 @@ Exit codes:
 @gate_options
 @option("Output", "--comment", type=FILE, metavar="FILE", help="Write the comment there instead of to stdout.")
 @output_options("the result as JSON (schema 1)")
-@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@question_settings
 @as_request
 def gate(
     request: Request, base: str | None, head: str | None, comment: Path | None, output: Output, settings: Settings

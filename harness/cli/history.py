@@ -8,18 +8,16 @@ from typing import Any
 import click
 
 from harness.api import reported_history
-from harness.arguments import OptionGroup
 from harness.bisection.history_scan import HistoryRange
 from harness.cli.options import (
     SectionCommand,
     end_option,
     option,
     repro_options,
-    settings_options,
     subject_argument,
 )
 from harness.cli.output import Output, output_options
-from harness.cli.search_options import as_request, scan_options
+from harness.cli.search_options import as_request, question_settings, scan_options
 from harness.question.request import Request
 from harness.settings import Settings
 from harness.terminal import print_history
@@ -40,7 +38,7 @@ from harness.terminal.console import Console, short_path
     help="Run at least one of N neighbouring releases; 1 runs all [default: under a third are run].",
 )
 @output_options("the history as JSON")
-@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@question_settings
 @as_request
 def history(request: Request, output: Output, settings: Settings, **wanted: Any) -> None:
     """Show every window of releases of SUBJECT in which a repro was broken.

@@ -11,7 +11,6 @@ import click
 from attrs import asdict, frozen
 
 from harness.api import reported_answer
-from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.bisection.declared_bounds import proved_bounds
 from harness.bisection.wording import contradicted
@@ -19,10 +18,9 @@ from harness.cli.options import (
     SectionCommand,
     output_option,
     repro_argument,
-    settings_options,
 )
 from harness.cli.output import Output, output_options, print_or_write
-from harness.cli.search_options import as_request, project_options
+from harness.cli.search_options import as_request, project_options, question_settings
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome, name_of
 from harness.model.text import counted, listed, picked
@@ -79,7 +77,7 @@ class Pinned:
 @output_option("Write there instead of to stdout.")
 @project_options
 @output_options("the set, or with --prove the bounds, as JSON")
-@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@question_settings
 @as_request
 def pin(
     request: Request,
@@ -172,8 +170,7 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
     run = answer.verified_by
     if run is not None and run.lock is not None:
-        bad = ((culprit.package, culprit.boundary.change.after or "") for culprit in answer.culprits)
-        broke = ", ".join(f"{package} {version}".rstrip() for package, version in bad)
+        broke = ", ".join(culprit.named for culprit in answer.culprits)
         failing = answer.comparison.failing_at_both
         packages, unmet = f"the newest packages and {', '.join(answer.constraints)}", contradicted(answer)
         passed = f"a run with them passed{f', without {listed(unmet)}' if unmet else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.arguments import Option, OptionGroup, Trait
-from harness.cli.options import FILE, Decorator, grouped, made_of, option, options_of
+from harness.cli.options import FILE, Decorator, grouped, made_of, option, options_of, settings_options
 from harness.model.culprit import Level
 from harness.question.commands import ChosenProject
 from harness.question.request import Policy, Request
@@ -43,3 +43,6 @@ project_options = grouped("project", ChosenProject, made_of(ChosenProject), [*op
 # The command gets what was typed as `request`, its other arguments beside it.
 _REQUEST = ("subject", "repro", "run", "good", "bad", "depth", "policy", "project")
 as_request = grouped("request", Request, _REQUEST, [])
+
+# The command gets what else a question has as `settings`.
+question_settings = settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)

@@ -19,7 +19,7 @@ from harness.atomic import write_whole
 from harness.bisection.ask import question_of
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.output import Output, check_replaceable, constraints_text, output_options
-from harness.cli.search_options import as_request, project_options
+from harness.cli.search_options import as_request, project_options, question_settings
 from harness.errors import HarnessError, Interrupted, NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
@@ -133,7 +133,7 @@ _state_option = click.option(
 @click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
 @project_options
 @output_options("the record of the night as JSON")
-@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
+@question_settings
 @as_request
 def watch(
     request: Request,

@@ -28,8 +28,7 @@ _LONGEST_S = 60.0
 _Printed = TypeVar("_Printed")
 _QUESTIONS = (
     "import json,platform,sys,sysconfig;"
-    "print(json.dumps([platform.python_version(),platform.python_implementation(),"
-    "sys.implementation.cache_tag,sysconfig.get_path('stdlib')]))"
+    "print(json.dumps([platform.python_version(),sys.implementation.cache_tag,sysconfig.get_path('stdlib')]))"
 )
 # The folders of packages below a prefix: importing `site` runs nothing, unlike a start without -S.
 _FOLDERS = (
@@ -49,7 +48,6 @@ class Interpreter:
 
     path: Path
     version: str
-    implementation: str
     cache_tag: str
     stdlib: Path
 
@@ -104,14 +102,14 @@ def meets(needs: str | None, version: str) -> bool:
 
 def _interpreter_at(path: Path) -> Interpreter:
     try:
-        version, implementation, cache_tag, stdlib = _printed_by(path, _QUESTIONS, tuple[str, str, str, str])
+        version, cache_tag, stdlib = _printed_by(path, _QUESTIONS, tuple[str, str, str])
         is_old = Version(version) < OLDEST_PYTHON
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "--python takes a version or a path"
         raise UserMistake(f"{path} is not a Python that can be run", hint=hint) from error
     if is_old:
         raise UserMistake(f"{path} is Python {version}, and runs need Python {OLDEST_PYTHON} or later")
-    return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
+    return Interpreter(path.absolute(), version, cache_tag, Path(stdlib))
 
 
 def _printed_by(python: Path, code: str, kind: type[_Printed], *words: str) -> _Printed:

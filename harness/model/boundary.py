@@ -26,11 +26,6 @@ class Counts:
     bad: int = 0
     runs: int = 0
 
-    @property
-    def rate(self) -> float:
-        """Failures per run, 0 without runs."""
-        return self.bad / self.runs if self.runs else 0.0
-
     @classmethod
     def total(cls, parts: Iterable[Counts]) -> Counts:
         """The sum of counts."""

@@ -240,6 +240,16 @@ class Culprit:
         return self.boundary.subject
 
     @property
+    def release(self) -> tuple[str, str | None]:
+        """The package and the release with which users meet it, by which it is the same in all failures."""
+        return self.package, self.boundary.ends[1]
+
+    @property
+    def named(self) -> str:
+        """The release as text: "numpy 2.0.0"; only the name of a package that is not installed any more."""
+        return " ".join(filter(None, self.release))
+
+    @property
     def finest(self) -> Finding | None:
         """The finest finding; None if the search did not go below the release."""
         return self.findings[-1] if self.findings else None

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.arguments import OptionGroup, Trait, as_path, documented, option_field, with_types
+from harness.arguments import OptionGroup, Options, Trait, as_path, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -133,7 +132,7 @@ _project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIP
 
 @documented
 @frozen(field_transformer=with_types)
-class ChosenProject:
+class ChosenProject(Options):
     """The project that the options choose: its folder, the extras and dependency groups to install, and its tests.
 
     `good_day` (ISO 8601) is a day on which it worked, for a folder
@@ -162,11 +161,7 @@ class ChosenProject:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that choose it, quoted for a shell."""
-        words = ["--project", str(self.folder)] if self.folder is not None else []
-        words += [word for extra in self.extras for word in ("--extra", extra)]
-        words += [word for group in self.groups for word in ("--group", group)]
-        words += ["--from-junit", str(self.from_junit)] if self.from_junit is not None else []
-        return tuple(map(shlex.quote, [*words, *(["--unpin"] if self.unpin else [])]))
+        return self.words_of_given()
 
     def command(self, run: str | None) -> str | None:
         """The command that runs: the one that was typed, else pytest if the project's tests are chosen."""

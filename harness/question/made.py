@@ -38,7 +38,7 @@ def with_files(session: Session, question: Question) -> tuple[Session, Question]
             hint="[tool.harness.made] in its metadata declares one",
         )
     if session.remote is not None:
-        raise UserMistake("--scheduler does not apply with --made: what is written is read on this machine")
+        raise UserMistake("--on and --scheduler do not apply with --made: what is written is read on this machine")
     repro = with_inputs(session.local, repro)
     reader = Probe(repro, run_itself)
     resolution = session.local.resolve(reader)

@@ -83,8 +83,8 @@ def at_references(request: Request, settings: Settings, reporter: Reporter) -> t
         raise UserMistake(f"the ends are commits of {good.name}, not of {request.subject}")
     if request.policy.find_fix:
         raise UserMistake("--find-fix does not apply to two commits that are built", hint="leave it out")
-    if settings.scheduler:
-        raise UserMistake("two commits that are built do not apply with --scheduler", hint="leave it out")
+    if settings.executor:
+        raise UserMistake("two commits that are built do not apply with --on and --scheduler", hint="leave it out")
     folder = _built(good, bad, local_session(settings, reporter))
     versions = sorted(parse_wheel_filename(path.name)[1] for path in (folder / good.name).glob("*.whl"))
     older, newer = (version.public for version in versions)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import enum
-import shlex
 from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, field, frozen
 
-from harness.arguments import Option, OptionGroup, Trait, check_between, documented, option_field, with_types
+from harness.arguments import Option, OptionGroup, Options, Trait, check_between, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Signature, normalized_name
 from harness.model.culprit import Level
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from harness.environment import Index
 
 _search = partial(option_field, group=OptionGroup.SEARCH)
+_OF_ONE_QUESTION = ("--find-fix", "--trust-ends", "--made")
 
 
 class PolicyOptions(TypedDict, total=False):
@@ -48,7 +48,7 @@ class PolicyOptions(TypedDict, total=False):
 
 @documented
 @frozen(field_transformer=with_types)
-class Policy:
+class Policy(Options):
     """How a question is searched, whatever its ends are.
 
     `confidence` is a probability, and `time_s` is in seconds. Raises `UserMistake` for a wrong value.
@@ -92,6 +92,7 @@ class Policy:
         "--time",
         "How long to search below the release: 90s, 10m, 1h.",
         metavar="TIME",
+        unit="s",
         shown_default="2m, or as long as 40 runs take, up to 10m",
         not_for=(Trait.COMMITS, Trait.ASK),
     )
@@ -123,13 +124,7 @@ class Policy:
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that search another question in the same way, quoted for a shell."""
-        words: list[str] = []
-        for option, name in given_in(self).items():
-            value = getattr(self, name)
-            if name not in ("find_fix", "trust_ends", "made"):
-                text = f"{value:g}s" if name == "time_s" else str(value)
-                words += [option.name] if isinstance(value, bool) else [option.name, text]
-        return tuple(map(shlex.quote, words))
+        return self.words_of_given(lambda option: option.flag not in _OF_ONE_QUESTION)
 
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
@@ -179,12 +174,6 @@ class Request:
     depth: Level | None = field(default=None, converter=_read_level)
     policy: Policy = Policy()
     project: ChosenProject = ChosenProject()
-
-
-def given_in(value: Policy | ChosenProject | Settings) -> dict[Option, str]:
-    """Return the options whose fields differ from their defaults, with the names of the fields."""
-    given = (part for part in fields(type(value)) if getattr(value, part.name) != part.default)
-    return {part.metadata["option"]: part.name for part in given if "option" in part.metadata}
 
 
 def at_releases(request: Request, index: Index, now: datetime) -> Request:
@@ -258,8 +247,8 @@ def refuse_meaningless(
     Raises `UserMistake`, which names the option and what it does not apply to.
     """
     policy = request.policy
-    given = {*given_in(policy), *given_in(request.project), *typed}
-    given |= {option for option in given_in(settings) if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
+    given = {*policy.given(), *request.project.given(), *typed}
+    given |= {option for option in settings.given() if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
     traits = {kind.value, Trait.SCRIPT if request.run is None else Trait.COMMAND}
     traits |= {Trait.MADE} if policy.made else set()
     traits |= {Trait.ASK} if policy.ask else set()

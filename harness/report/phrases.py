@@ -65,7 +65,7 @@ def title_of(answer: Answer) -> str:
 def _changed(answer: Answer) -> str:
     """The releases with which it changed; several of a package if those before it were not run."""
     if len(answer.culprits) > 1:
-        return listed(f"{culprit.package} {culprit.boundary.ends[1]}" for culprit in answer.culprits)
+        return listed(culprit.named for culprit in answer.culprits)
     if answer.boundary.untried:
         return f"One of {answer.subject} {ranged(answer.suspects)}"
     return f"{answer.subject} {answer.boundary.ends[1]}"

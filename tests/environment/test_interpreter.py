@@ -34,7 +34,7 @@ def answering(path, told):
 
 @pytest.fixture
 def old(tmp_path):
-    return answering(tmp_path / "python3.9", ["3.9.1", "CPython", "cpython-39", "/nowhere"])
+    return answering(tmp_path / "python3.9", ["3.9.1", "cpython-39", "/nowhere"])
 
 
 def test_another_python_is_used_if_the_current_one_does_not_fit(old):
@@ -57,7 +57,7 @@ def test_what_is_no_python_or_too_old_is_refused(tmp_path):
         find_interpreter(str(other), Pythons(other, other))
     with pytest.raises(UserMistake, match="can't list its installed packages"):
         installed_in(other)
-    older = answering(tmp_path / "python3.8", ["3.8.1", "CPython", "cpython-38", "/nowhere"])
+    older = answering(tmp_path / "python3.8", ["3.8.1", "cpython-38", "/nowhere"])
     with pytest.raises(UserMistake, match=r"is Python 3\.8\.1, and runs need Python 3\.9 or later"):
         find_interpreter(str(older), Pythons(older, older))
 

@@ -45,6 +45,7 @@ PROJECT = {
 SETTINGS = {
     "--as-of": {"as_of": "2024-05-01"},
     "--python": {"python": "3.12"},
+    "--on": {"on": "ssh gpu1 {script}"},
     "--scheduler": {"scheduler": "tcp://127.0.0.1:1"},
     "--build": {"from_source": ("brittle",)},
     "--no-build": {"no_build": True},
@@ -72,7 +73,10 @@ REFUSED = {
     ("--metric", QuestionKind.PYTHONS),
     *(("--made", kind) for kind in (QuestionKind.PACKAGES, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
     ("--made-with", QuestionKind.PACKAGES),  # that question runs a command, which has no first step
-    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build", "--index", "--nightly")),
+    *(
+        (option, QuestionKind.PYTHONS)
+        for option in ("--python", "--on", "--scheduler", "--build", "--index", "--nightly")
+    ),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
 
@@ -118,7 +122,7 @@ def test_every_option_of_the_command_is_in_the_table():
     assert flags <= known, f"say for which questions it means something: {sorted(flags - known)}"
 
 
-@pytest.mark.parametrize("option", ["--ask", "--git", "--scheduler", "--no-fork"])
+@pytest.mark.parametrize("option", ["--ask", "--git", "--on", "--scheduler", "--no-fork"])
 def test_what_means_nothing_for_releases_that_write_is_refused(option):
     more = {"git": "auto"} if option == "--git" else POLICY.get(option, {})
     request = Request(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True, **more))

@@ -1,6 +1,6 @@
-"""A command of the user as an executor: `sbatch --wait {job}`, `ssh gpu1 {job}`, `sky exec pool {job}`.
+"""A command of the user as an executor: `sbatch --wait {script}`, `ssh gpu1 {script}`, `sky exec pool {script}`.
 
-`{job}` is a script in the folder of a job, which answers it there. The folder is below the results, and the machine
+`{script}` is a file in the folder of a job, which answers it there. The folder is below the results, and the machine
 must see it under the same path, with this Python: a cluster's shared file system does. A command that starts jobs
 elsewhere copies the script's folder there and back. A job that is removed while it runs ends.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.probing.job import ProbeJob
 
-JOB = "{job}"
+SCRIPT = "{script}"
 _AT_ONCE = 4
 _TICK_S = 0.1
 _SETTLES_S = 3.0  # a shared file system shows a new file a little later
@@ -49,8 +49,8 @@ exec {python} -m harness job run "$folder"
 
 
 def takes(address: str) -> bool:
-    """Whether this is a command line with the place of a job."""
-    return JOB in address
+    """Whether this is a command line with the place of a script."""
+    return SCRIPT in address
 
 
 def connect(address: str, reporter: Reporter, *, lanes: int | None, folder: Path | None) -> CommandExecutor:  # noqa: ARG001
@@ -58,9 +58,9 @@ def connect(address: str, reporter: Reporter, *, lanes: int | None, folder: Path
     try:
         words = shlex.split(address)
     except ValueError as error:
-        raise UserMistake(f"--scheduler {address!r} can't be parsed: {error}") from error
+        raise UserMistake(f"--on {address!r} can't be parsed: {error}") from error
     if shutil.which(words[0]) is None:
-        raise UserMistake(f"--scheduler: there is no program {words[0]}")
+        raise UserMistake(f"--on: there is no program {words[0]}")
     try:
         root = (folder or Path.cwd()).absolute()
         root.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class CommandExecutor:
         python, place = shlex.quote(sys.executable), shlex.quote(str(folder))
         script.write_text(_SCRIPT.format(mark=mark, folder=place, python=python), encoding="utf-8")
         script.chmod(0o755)
-        words = [word.replace(JOB, str(script)) for word in self.words]
+        words = [word.replace(SCRIPT, str(script)) for word in self.words]
         with (folder / "output").open("wb") as output:
             process: subprocess.Popen[Any] = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -78,16 +78,14 @@ def test_a_matrix_and_a_history_run_on_workers(harness, write_repro, cluster):
 
 
 LOSES_EVERY_THIRD = (
-    "sh -c 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; test $((n % 3)) -gt 0 && exec {job}'"
+    "sh -c 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; test $((n % 3)) -gt 0 && exec {script}'"
 )
 
 
 def test_a_command_that_loses_every_third_job_answers_as_this_machine_does(harness, write_repro):
     write_repro("brittle")
     there = harness.with_environ(HARNESS_SANDBOX="off", PYTHONPATH=str(ROOT))
-    code, answer, stderr = ended(
-        there.start(*RANGE, "--scheduler", LOSES_EVERY_THIRD, "--lanes", "1", "--results", "there")
-    )
+    code, answer, stderr = ended(there.start(*RANGE, "--on", LOSES_EVERY_THIRD, "--lanes", "1", "--results", "there"))
     assert code == 0, stderr
     here = harness(*RANGE, "--no-fork", "--results", "here").json
     assert [answer[part] for part in ("sentence", "first_bad")] == [here[part] for part in ("sentence", "first_bad")]

@@ -47,8 +47,8 @@ def executor(request, tmp_path, house, uv_cache, monkeypatch):
     for name, value in own.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "queue.py").write_text(QUEUE, encoding="utf-8")
-    queue = f"{sys.executable} {tmp_path / 'queue.py'} {{job}} {tmp_path / 'spool'}"
-    command = {"sh": "sh {job}", "queue": queue}[request.param]
+    queue = f"{sys.executable} {tmp_path / 'queue.py'} {{script}} {tmp_path / 'spool'}"
+    command = {"sh": "sh {script}", "queue": queue}[request.param]
     with contextlib.closing(connect(command, SILENT, lanes=2, folder=tmp_path / "jobs")) as opened:
         yield opened, tmp_path
 
@@ -121,7 +121,7 @@ def test_a_removed_job_ends_wherever_it_runs(job, tmp_path, house, uv_cache, mon
     own = {**house.environ, "UV_CACHE_DIR": str(uv_cache), "HARNESS_CACHE_DIR": str(tmp_path / "there")}
     for name, value in {**own, "PYTHONPATH": str(ROOT), "HARNESS_SANDBOX": "off"}.items():
         monkeypatch.setenv(name, value)
-    command = "sh -c 'setsid sh {job} & wait'"
+    command = "sh -c 'setsid sh {script} & wait'"
     with contextlib.closing(connect(command, SILENT, folder=tmp_path / "jobs")) as opened:
         body = f"import time\nopen({str(tmp_path / 'reached')!r}, 'w')\ntime.sleep(600)\n"
         handle = opened.submit(job(body=body), ())
@@ -131,7 +131,7 @@ def test_a_removed_job_ends_wherever_it_runs(job, tmp_path, house, uv_cache, mon
 
 
 def test_a_command_that_loses_its_job_says_what_it_printed(job, tmp_path):
-    with contextlib.closing(connect("sh -c 'echo queue full; exit 3; {job}'", SILENT, folder=tmp_path)) as opened:
+    with contextlib.closing(connect("sh -c 'echo queue full; exit 3; {script}'", SILENT, folder=tmp_path)) as opened:
         handle = opened.submit(job(), ())
         with pytest.raises(Lost, match="exit code 3 and no result: queue full"):
             polled(opened, handle)
@@ -139,7 +139,7 @@ def test_a_command_that_loses_its_job_says_what_it_printed(job, tmp_path):
     assert not list(tmp_path.glob("jobs-*"))
 
 
-@pytest.mark.parametrize("command", ["nosuchprogram {job}", "sh '{job}"])
+@pytest.mark.parametrize("command", ["nosuchprogram {script}", "sh '{script}"])
 def test_a_command_that_cannot_be_started_is_refused(command, tmp_path):
     with pytest.raises(UserMistake):
         connect(command, SILENT, folder=tmp_path)
