@@ -151,7 +151,9 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
     )
     places = {(search.edits.path_of(unit), search.edits.function(unit)) for unit in core}
     if len(places) > MOST_BESIDES and not finding.is_proved:
-        return (evolve(package, notes=(*package.notes, *_together(search, core, finding))),)
+        notes = _together(search, core, finding), *finding.notes
+        is_few = len(finding.files) <= _FEW
+        return (evolve(finding, notes=notes) if is_few else evolve(package, notes=(*package.notes, *notes)),)
     if until.depth < Level.REGION.depth or not all(map(search.edits.is_region, core)):
         return (finding,)
     return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
@@ -309,11 +311,11 @@ def _unknown(search: CodeSearch, reduced: Reduced) -> str:
     return note
 
 
-def _together(search: CodeSearch, core: Candidate, finding: Finding) -> tuple[str, ...]:
-    """Notes on a culprit in so many places that their names say no more than that of the package."""
+def _together(search: CodeSearch, core: Candidate, finding: Finding) -> str:
+    """A note on a culprit in so many places that their names say no more than those of its files or package."""
     files = counted(len(finding.files), "file")
-    note = f"{counted(len(core), 'change')} in {files} make the difference together, the likeliest in "
-    return (note + listed(_likeliest(search, core)), *finding.notes)
+    likeliest = listed(_likeliest(search, core))
+    return f"{counted(len(core), 'change')} in {files} make the difference together, the likeliest in {likeliest}"
 
 
 def _likeliest(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
