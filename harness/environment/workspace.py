@@ -71,6 +71,7 @@ class Workspace:
     downloads = _Folder()  # wheels that uv is unpacking, one folder per lock, until they are stored
     clones = _Folder()  # bare clones of repositories, one per URL, and folders of commits
     imports = _Folder()  # import graphs of traced runs
+    stubs = _Folder()  # what replaces the user's Python tools on the PATH of runs, one folder per set of them
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
     trees = _Folder()  # what first steps of repros wrote, and inputs, one read-only folder per content
     results = _Folder()  # the paths of results folders, one file each

@@ -333,6 +333,7 @@ class Prober:
             sandbox=self.sandbox,
             own=(self.workspace.root,),
             readable=readable,
+            stubs=self.workspace.stubs,
         )
         return Job(repro, where, Path(), probe.combination.device, self.terms, hash_seed=seed_of(probe, lock))
 

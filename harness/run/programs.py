@@ -6,6 +6,9 @@ a wrong command would be found in every release or in none, if the harness took 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -17,6 +20,7 @@ from pathlib import Path
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
 from harness.run.commands import NO_TESTS, is_python, program_at, recognised
+from harness.run.locks import claimed_folder
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
@@ -37,7 +41,7 @@ _LACKING = """\
 echo "${0##*/}: command not found in the environment of the probe; add the package that has it with --with NAME" >&2
 exit 127
 """
-_STUB = f"#!/bin/sh\n{_LACKING}"
+_LACKS = ".stub"  # what all stubs of programs without another one are links to
 # Programs that run another one with the packages of a project, in Makefiles and scripts, too; and their options that
 # don't say what is installed.
 WRAPPERS = ("uv", "poetry", "pdm", "pipenv", "rye")
@@ -119,25 +123,56 @@ def missing_program(
     return ""
 
 
-def write_stubs(folder: Path, python: Path, path: str) -> None:
-    """Write stubs to a folder that is on the PATH after the environment's programs and before the user's.
+def stub_folder(parent: Path, python: Path, path: str) -> Path:
+    """Return a folder of stubs that is on the PATH after the environment's programs and before the user's.
 
     For each of the user's Python tools that the environment lacks, the stub says so and exits with 127. Of `uv run` and
-    its like it runs the command alone. This also works if a shell or another program starts it.
+    its like it runs the command alone. This also works if a shell or another program starts it. The folder is below
+    `parent`, and made now if it is missing or was changed: hundreds of links take longer than a short run. Raises
+    `OSError`.
     """
-    folder.mkdir()
-    stub = folder / ".stub"
-    stub.write_text(_STUB, encoding="ascii")
-    stub.chmod(0o755)
+    stubs = _stubs(python.parent, path)
+    folder = parent / hashlib.sha256(json.dumps(stubs).encode()).hexdigest()[:16]
+    if _contents(folder) == stubs:
+        return folder
+    parent.mkdir(parents=True, exist_ok=True)
+    with claimed_folder(parent, ".") as spare:
+        fresh = spare / "stubs"
+        fresh.mkdir()
+        for name, content in stubs.items():
+            if content.startswith("#!"):
+                (fresh / name).write_text(content, encoding="utf-8")
+                (fresh / name).chmod(0o755)
+            else:
+                (fresh / name).symlink_to(content)
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(spare / "former")
+        with contextlib.suppress(OSError):  # another run has made it meanwhile
+            fresh.rename(folder)
+    return folder
+
+
+def _stubs(own: Path, path: str) -> dict[str, str]:
+    """The stubs by name, each its text, or what it is a link to; `own` is the folder of the environment's programs."""
+    stubs = {_LACKS: f"#!/bin/sh\n{_LACKING}"}
     for name, real in user_tools(path):
-        if os.path.exists(f"{python.parent}/{name}"):  # noqa: PTH110 - for speed
+        if os.path.exists(f"{own}/{name}"):  # noqa: PTH110 - for speed
             continue
         if name in WRAPPERS:
-            rest = f'exec {shlex.quote(real)} "$@"\n' if real else _LACKING
-            (folder / name).write_text(f"{_WRAPPER_STUB}{rest}", encoding="utf-8")
-            (folder / name).chmod(0o755)
+            stubs[name] = _WRAPPER_STUB + (f'exec {shlex.quote(real)} "$@"\n' if real else _LACKING)
         else:
-            os.symlink(real or stub, f"{folder}/{name}")  # noqa: PTH211 - for speed
+            stubs[name] = real or _LACKS
+    return stubs
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    """What is in a folder of stubs, as in `_stubs`; empty if there is none."""
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder) as entries:
+        return {
+            entry.name: os.readlink(entry.path) if entry.is_symlink() else Path(entry.path).read_text(encoding="utf-8")  # noqa: PTH115 - for speed
+            for entry in entries
+        }
+    return {}
 
 
 @lru_cache(maxsize=8)

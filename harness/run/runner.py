@@ -34,7 +34,7 @@ from harness.run.launch import (
 )
 from harness.run.outside import outside_of
 from harness.run.process import NoSandbox, run_guarded
-from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
+from harness.run.programs import missing_program, mistake_in, needs_network, program_of, stub_folder
 from harness.run.ranks import first_to_fail, launcher
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of, with_numbers_of_tools
 from harness.run.sandbox import FileAccess, Sandbox
@@ -81,7 +81,7 @@ class Place:
     `python` is the environment's interpreter, `scratch` the folder for what the run writes, `pycache` the prefix of its
     bytecode (None: the default one). The paths of a command are relative to `invoked_from`. In `sandbox` (None: no
     sandbox) the run can also read `readable` and write `writable`; what it uses of these and of the folders in `own` is
-    part of what is run.
+    part of what is run. Runs share the folders of stubs below `stubs` (None: each has its own).
     """
 
     python: Path
@@ -92,6 +92,7 @@ class Place:
     own: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    stubs: Path | None = None
 
 
 @frozen
@@ -176,13 +177,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     beside = [scratch.work / folder for folder in job.repro.search_path]
     if why := missing_program(job.repro.argv, job.place.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
-    if job.zygote is None:
-        write_stubs(scratch.stubs, job.place.python, user_path(os.environ))
-    else:  # forks share the stubs: to make and remove hundreds of links takes longer than a fork
-        shared = job.place.scratch / "stubs"
-        if not shared.is_dir():
-            write_stubs(shared, job.place.python, user_path(os.environ))
-        scratch.stubs.symlink_to(shared)
+    stubs = stub_folder(job.place.stubs or scratch.root / "stubs", job.place.python, user_path(os.environ))
+    scratch.stubs.symlink_to(stubs)
     recorder, limits = _recorder(job, scratch), Limits(job.repro.timeout, job.repro.memory)
     if isinstance(recorder, Collection):
         job = evolve(job, repro=evolve(job.repro, argv=recorder.command.argv))
@@ -318,6 +314,7 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
         python=job.place.python,
         readable=(
             *job.place.readable,
+            *([job.place.stubs] if job.place.stubs is not None else []),
             job.place.invoked_from.absolute(),
             *map(Path, [*files, *_folders(user_path(os.environ))]),
         ),

@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import MissingProgram
 from harness.model import Device, Observation, Outcome, capture_signature
-from harness.run.programs import missing_program, user_tools
+from harness.run.programs import missing_program, stub_folder, user_tools
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +109,17 @@ def test_a_program_shadowed_by_a_python_tool_is_found(tmp_path, users, empty):
     (behind / "fancytool").chmod(0o755)
     path = f"{users}:{behind}"
     assert dict(user_tools(path))["fancytool"] == str(behind / "fancytool")
+
+
+def test_the_stubs_of_a_path_are_made_once_and_again_after_a_change(tmp_path, users, empty):
+    made = stub_folder(tmp_path / "stubs", empty, str(users))
+    first = made.stat().st_ino
+    assert stub_folder(tmp_path / "stubs", empty, str(users)).stat().st_ino == first
+    text = (made / "uv").read_text()
+    (made / "uv").write_text("#!/bin/sh\n")
+    assert stub_folder(tmp_path / "stubs", empty, str(users)) == made
+    assert (made / "uv").read_text() == text
+    assert [path.name for path in (tmp_path / "stubs").iterdir()] == [made.name]
 
 
 OWN = "import sys\nsys.stderr.write(\"ModuleNotFoundError: No module named '{}'\\n\")\nsys.exit(1)\n"
