@@ -53,7 +53,7 @@ class Terminal:
         while self._read():
             pass
         os.close(self.parent)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=_LIMIT_S)
 
     def _read(self) -> bool:
         """Read what is shown next; false at the end."""

@@ -72,5 +72,5 @@ def start_there(bundle: Path, python: str | Path = "", **environ: str) -> subpro
 def run_there(bundle: Path, **more: str | Path) -> Ended:
     """Run it to its end."""
     process = start_there(bundle, **more)
-    stdout, stderr = process.communicate(timeout=180)
+    stdout, stderr = process.communicate(timeout=600)
     return Ended(process.returncode, stdout, stderr)

@@ -44,7 +44,7 @@ $ git clone https://github.com/some-one/project
 """
 AROUND = """\
 ```console
-$ sleep 60 &
+$ sleep 6000 &
 $ gh issue list --repo some-one/project --state all --label x
 $ cd ~/repros
 $ ls nightly.py && test "$HOME" = "$(dirname "$PWD")"
@@ -94,7 +94,7 @@ def test_a_page_has_a_home_a_terminal_and_programs_that_run_until_it_ends(tmp_pa
     ran = list(documented.run_page("page.md", tmp_path / "work"))
     assert [one.result for one in ran] == ["ran", "ran", "ran", "failed", "ran"], ran
     assert "EOFError" in ran[3].shown  # Ctrl-D was typed
-    assert time.monotonic() - before < 50
+    assert time.monotonic() - before < 3000
 
 
 def test_the_example_of_a_draft_is_what_the_command_prints(tmp_path, monkeypatch) -> None:

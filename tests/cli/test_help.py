@@ -76,7 +76,7 @@ def completed(harness, *words: str) -> list[str]:
     """What a shell offers for the last of these words."""
     asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["harness", *words])}
     with harness.start(**asked, COMP_CWORD=str(len(words))) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert err == ""
     return [line.partition(",")[2] for line in out.splitlines() if line]
 

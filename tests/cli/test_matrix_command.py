@@ -91,7 +91,7 @@ def test_ctrl_c_keeps_and_shows_finished_cells(harness, write_repro, tmp_path):
     process = own.start("matrix", "tiny.toml", "--pass-env", "GATE", "--lanes", "1")
     wait_for(lambda: (gate / "reached").exists())
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "run the same command again" in stderr
     assert [line.split() for line in stdout.splitlines()[1:4]] == [["1.5", "good"], ["1.6", "-"], ["1.10", "-"]]

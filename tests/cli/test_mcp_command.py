@@ -36,7 +36,7 @@ async def called(client, tool, progress=None, **given):
 
 
 def wait_for(condition):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
@@ -73,7 +73,7 @@ def test_a_question_is_asked_polled_cancelled_and_asked_again(harness, gate, tmp
             assert again["id"] == first["id"]  # the same process
             polled = await called(client, "status", id=first["id"], wait_s=0.2)
             assert (polled["state"], polled["next"]) == ("running", "call status with this id")
-            stopped = await called(client, "cancel", id=first["id"], wait_s=60)
+            stopped = await called(client, "cancel", id=first["id"], wait_s=300)
             assert (stopped["state"], stopped["exit_code"]) == ("stopped", 130)
             assert not processes_below(tmp_path / "cache")
             gate.touch()
@@ -82,7 +82,7 @@ def test_a_question_is_asked_polled_cancelled_and_asked_again(harness, gate, tmp
             async def heard(count, total, message):
                 steps.append((count, message))
 
-            ended = await ask(progress=heard, wait_s=120)
+            ended = await ask(progress=heard, wait_s=300)
             assert (ended["state"], ended["exit_code"], ended["id"]) == ("answered", 0, first["id"])
             assert ended["untrusted"]["answer"]["first_bad"] == "1.6"
             assert [count for count, _ in steps] == sorted({count for count, _ in steps})
@@ -97,7 +97,7 @@ def test_a_question_is_asked_polled_cancelled_and_asked_again(harness, gate, tmp
             run = await called(client, "probe", repro="brittle_step", with_packages=["brittle==1.6"])
             assert (run["state"], run["exit_code"]) == ("answered", 1)
             # Its user let it do these two.
-            run = await called(client, "probe", run="python -c pass", wait_s=60)
+            run = await called(client, "probe", run="python -c pass", wait_s=300)
             assert (run["state"], run["exit_code"]) == ("answered", 0), run
             assert (await called(client, "report", write_to="notes/report.md"))["exit_code"] == 0
             assert "brittle" in (harness.folder / "notes" / "report.md").read_text("utf-8")
@@ -184,7 +184,7 @@ def test_questions_stop_with_their_call_and_their_server(harness, gate, tmp_path
                 calls.start_soon(partial(ask, wait_s=100))
                 await anyio.to_thread.run_sync(wait_for, reached.exists)
                 calls.cancel_scope.cancel()  # the client says so to the server
-            assert (await called(client, "status", id=running["id"], wait_s=60))["state"] == "stopped"
+            assert (await called(client, "status", id=running["id"], wait_s=300))["state"] == "stopped"
             reached.unlink()
             await ask(wait_s=0)
             await anyio.to_thread.run_sync(wait_for, reached.exists)
@@ -206,7 +206,7 @@ def test_a_server_that_gets_a_signal_ends_at_once(harness, number):
         )
         assert "regression-harness" in server.stdout.readline()
         server.send_signal(number)
-        _, stderr = server.communicate(timeout=30)
+        _, stderr = server.communicate(timeout=300)
     assert server.returncode == 130
     assert stderr.startswith("stopped")
 

@@ -19,7 +19,7 @@ with open(helper.__file__) as file:
         raise RuntimeError("the step is broken")
 """
 BISECT = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--confirm", "1", "--json"]
-WAIT_S = 120
+WAIT_S = 300
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ HANG = """
 # [tool.harness]
 # gpus = 2
 # launch = "torchrun"
-# timeout = 30
+# timeout = 60
 # [tool.harness.signature]
 # hang = true
 # ///

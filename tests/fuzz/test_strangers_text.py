@@ -73,9 +73,9 @@ def test_noise_is_refused(name, data):
 @pytest.mark.parametrize("name", TARGETS)
 def test_deep_or_long_input_is_refused_quickly(name):
     for data in (*DEEP, *LONG):
-        begun = time.monotonic()
+        begun = time.process_time()
         check(name, data)
-        assert time.monotonic() - begun < SOON_S, data[:20]
+        assert time.process_time() - begun < SOON_S, data[:20]
 
 
 @pytest.mark.parametrize("name", TARGETS)

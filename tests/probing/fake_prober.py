@@ -12,7 +12,7 @@ from harness.run.process import Cancelled, pause
 
 OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.UNRESOLVABLE: Verdict.SKIP}
-WAIT_S = 30
+WAIT_S = 300
 
 
 def observation(trial, letter):

@@ -70,7 +70,7 @@ def run(folder: Path, source: str = "", **more: Any) -> Ran:
 
 def told_pids(path: Path, count: int) -> list[int]:
     """Wait until so many processes have written their ids."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         pids = path.read_text().split() if path.exists() else []
         if len(pids) == count:
@@ -88,8 +88,8 @@ def is_gone(pid: int) -> bool:
 
 
 def all_gone(pids: list[int]) -> bool:
-    """Whether all have ended within half a minute."""
-    until = time.monotonic() + 30
+    """Whether all have ended within five minutes."""
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         if all(is_gone(pid) for pid in pids):
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
+import re
 import subprocess
 import sys
 import time
@@ -30,32 +30,21 @@ def wait_for(condition, what: str = "it"):
     return value
 
 
-def free_port() -> int:
-    """A port of this machine at which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @define
 class Machines:
     """A scheduler, and workers that are added; each has folders of its own below `folder`."""
 
     folder: Path
     environ: dict[str, str]
-    port: int = field(factory=free_port)
+    address: str = ""  # what is given as --scheduler
     processes: dict[str, subprocess.Popen[bytes]] = field(factory=dict)
 
-    @property
-    def address(self) -> str:
-        """What is given as --scheduler."""
-        return f"tcp://127.0.0.1:{self.port}"
-
     def start(self) -> None:
-        """Start the scheduler."""
-        self._start(
-            "scheduler", "dask_scheduler", "--host", "127.0.0.1", "--port", self.port, "--dashboard-address", ":0"
-        )
+        """Start the scheduler, which chooses a free port."""
+        options = ("--host", "127.0.0.1", "--port", 0, "--dashboard-address", ":0")
+        self._start("scheduler", "dask_scheduler", *options)
+        said = wait_for(lambda: re.search(r"Scheduler at:\s+(tcp://\S+)", self.log("scheduler")), "the scheduler")
+        self.address = said[1]
 
     def add(self, name: str, *, gpu: str = "", pretends: bool = False) -> None:
         """Start a worker of one thread; `gpu` is the name of the one that its nvidia-smi lists."""
