@@ -1,5 +1,6 @@
-"""What is made from the code: tables (`{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`, `{truth}`) and the
-catalogue (`{known-regressions}`). The examples and exit codes in the help of a command become blocks of code.
+"""What is made from the code: tables (`{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`) and the catalogue
+(`{known-regressions}`), and tables of what benchmarks have kept (`{truth}`, `{speed}`). The examples and exit codes in
+the help of a command become blocks of code.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 TRUTH = ROOT / "docs" / "reference" / "truth.json"
+SPEED = ROOT / "docs" / "reference" / "speed.json"
 MEANINGS = {
     "device": "cpu, cuda or any",
     "timeout": "seconds before a run is stopped; 300 by default",
@@ -159,6 +161,19 @@ class Truth(TableFromCode):
             yield row["name"], row["package"], row["expected"], found, *figures
 
 
+class Speed(TableFromCode):
+    """The last run of `nox -s bench` that was kept."""
+
+    heading = ("one bisection", "seconds", "runs", "share of the loop with uv")
+
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        """A row for each way, with the medians."""
+        told = json.loads(SPEED.read_text(encoding="utf-8"))
+        for way, seconds in told["median_s"].items():
+            runs = str(told["runs"][way][0]["probes"])
+            yield way, f"{seconds:.1f}", runs, f"{seconds / told['median_s']['uv']:.2f}"
+
+
 class KnownRegressions(SphinxDirective):
     """Every entry of the catalogue, by package."""
 
@@ -229,5 +244,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("repro-keys", ReproKeys)
     app.add_directive("json-keys", JsonKeys)
     app.add_directive("truth", Truth)
+    app.add_directive("speed", Speed)
     app.add_directive("known-regressions", KnownRegressions)
     return {"parallel_read_safe": True}

@@ -62,7 +62,7 @@ def _of_command(repro: Repro, modules: Mapping[str, str], packages: Path) -> fro
     if not repro.argv:
         return frozenset()
     if not is_forkable(repro.argv) or "coverage" in modules:
-        raise CannotFork("only scripts, pytest and other modules that Python runs are forked, without coverage")
+        raise CannotFork("of commands, only pytest and modules (python -m NAME) are forked, without coverage")
     names = {"pytest", "_pytest"}
     for info in packages.glob("*.dist-info"):
         with contextlib.suppress(OSError):
