@@ -164,9 +164,10 @@ def test_what_is_stored_is_not_forked_again(parts, bad):
 
 def test_a_command_is_not_forked(parts, bad):
     command = evolve(bad, repro=evolve(bad.repro, argv=("true",)))
+    assert parts.prober.imports(bad, bad.lock) is not None  # those of the command, too, which has the same key
     with warm(parts.prober, command) as forks:
         assert not is_warm(run(forks, evolve(mixed(command, GOOD))))
-        assert "only scripts" in forks.trust.stopped
+        assert "only pytest and modules" in forks.trust.stopped
 
 
 def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
