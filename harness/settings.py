@@ -267,6 +267,8 @@ class Settings(Options):
         if self.on is not None and "{script}" not in self.on:
             hint = "{script} is where the file goes that runs a probe there: --on 'ssh gpu1 {script}'"
             raise UserMistake(f"--on {self.on!r} has no {{script}} in it", hint=hint)
+        if self.scheduler is not None and "{script}" in self.scheduler:
+            raise UserMistake("--scheduler takes the address of a Dask scheduler", hint="--on takes a command")
         return self.on or self.scheduler
 
     @property

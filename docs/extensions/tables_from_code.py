@@ -168,10 +168,10 @@ class Speed(TableFromCode):
 
     def rows(self) -> Iterable[tuple[str, ...]]:
         """A row for each way, with the medians."""
-        told = json.loads(SPEED.read_text(encoding="utf-8"))
-        for way, seconds in told["median_s"].items():
-            runs = str(told["runs"][way][0]["probes"])
-            yield way, f"{seconds:.1f}", runs, f"{seconds / told['median_s']['uv']:.2f}"
+        record = json.loads(SPEED.read_text(encoding="utf-8"))
+        for way, seconds in record["median_s"].items():
+            runs = str(record["runs"][way][0]["probes"])
+            yield way, f"{seconds:.1f}", runs, f"{seconds / record['median_s']['uv']:.2f}"
 
 
 class KnownRegressions(SphinxDirective):

@@ -22,7 +22,9 @@ from harness.model import Change, Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, RunLog
-from harness.question.snapshots import Snapshot, Snapshots, end_words
+from harness.question.ends import end_words
+from harness.question.package_set import Snapshot
+from harness.question.snapshots import Snapshots
 from harness.run.commands import NO_TESTS
 from harness.search import MOST_PASSES, Trial, passes_needed
 

@@ -39,9 +39,9 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, one_line
 from harness.question.ends import TODAY, EndKind, Ends, newest_end
-from harness.question.package_set import Way
+from harness.question.package_set import Snapshot, Way
 from harness.question.question import Question
-from harness.question.snapshots import Snapshot, Snapshots
+from harness.question.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from harness.session import Session

@@ -33,8 +33,9 @@ from harness.question.request import QuestionKind
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from harness.question.package_set import Snapshot
     from harness.question.question import Question
-    from harness.question.snapshots import Snapshot, Snapshots
+    from harness.question.snapshots import Snapshots
     from harness.session import Session
 
 

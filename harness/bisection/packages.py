@@ -27,9 +27,8 @@ from harness.model.signature import last_exception
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, SearchedLine
-from harness.question.package_set import Versions, Way
+from harness.question.package_set import Snapshot, Versions, Way
 from harness.question.releases import releases_on_line
-from harness.question.snapshots import Snapshot
 from harness.search import Trial
 
 if TYPE_CHECKING:

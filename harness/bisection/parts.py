@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.bisection.answer import Answer
     from harness.probing import Probe
-    from harness.question.snapshots import Snapshot
+    from harness.question.package_set import Snapshot
     from harness.session import Session
 
 

@@ -30,8 +30,9 @@ from harness.model.text import counted, listed, one_line
 from harness.probing import Judge
 from harness.question.ends import EndKind, commit_end, day_end, release_end
 from harness.question.lower_bounds import admits
+from harness.question.package_set import Snapshot
 from harness.question.revisions import LockHistory
-from harness.question.snapshots import NoSolution, Snapshot, Snapshots
+from harness.question.snapshots import NoSolution, Snapshots
 
 
 def _day_before(snapshot: Snapshot, days: int) -> str:

@@ -17,9 +17,8 @@ from harness.model.culprit import Commit, Culprit, Finding, Region
 from harness.model.observation import EXIT
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
-from harness.question.ends import End, EndKind
+from harness.question.ends import End, EndKind, end_words
 from harness.question.lower_bounds import admits
-from harness.question.snapshots import end_words
 from harness.search import CONFIDENCE, LineResult, LineStatus
 
 

@@ -202,6 +202,7 @@ def remove_leftovers(workspace: Workspace) -> None:
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
     remove_abandoned(workspace.clones, UNFINISHED)
+    remove_abandoned(workspace.stubs, UNFINISHED)
     remove_abandoned(workspace.downloads, older_than_s=_DAY_S)  # until then an interrupted download can go on
     remove_partial([workspace.records, workspace.index, *workspace.wheels.glob("*/*")])
 

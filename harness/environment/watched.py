@@ -30,7 +30,7 @@ from harness.environment.manifest import Ledger, Manifest, files_below, signatur
 from harness.environment.workspace import Location, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
-from harness.run.locks import Busy, acquire, claimed_folder
+from harness.run.locks import Busy, acquire, claimed_folder, put_in_place
 from harness.run.process import Cancelled
 
 _TRIES = 3
@@ -250,10 +250,7 @@ def alias_of(location: Location, number: int) -> Path:
             if not (fresh / entry.name).exists():
                 (fresh / entry.name).symlink_to(entry.readlink() if entry.is_symlink() else entry)
         if not folder.is_dir() or _contents(folder, ledger) != _contents(fresh, ledger):
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(spare / "former")
-            with contextlib.suppress(OSError):  # another run has made it meanwhile
-                fresh.rename(folder)
+            put_in_place(folder, fresh)
     return folder
 
 

@@ -147,6 +147,13 @@ def newest_end(as_of: str | None, now: datetime) -> End:
     return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(TODAY, "--as-of", now=now)
 
 
+def end_words(end: End) -> str:
+    """Return an end as part of a sentence."""
+    if end.is_today and end.moment is not None:
+        return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.described}")
+
+
 @frozen
 class Ends:
     """The two ends as they were typed; `good` is None if it has to be found."""

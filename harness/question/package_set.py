@@ -1,9 +1,12 @@
-"""A set of packages beside which some are put at other versions. Nothing else makes such probes."""
+"""A set of packages, or the snapshot of an end, beside which some are put at other versions.
+
+Nothing else makes such probes.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,10 +14,13 @@ from attrs import evolve, field, frozen
 
 from harness.environment.attempt import is_source
 from harness.model import Combination, Lock, Repro, is_prerelease, name_of
-from harness.model.requirements import unbounded
+from harness.model.requirements import at_least, unbounded
 from harness.probing import Probe
+from harness.question.ends import End
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.probing.probe import Probing
 
 
@@ -128,6 +134,50 @@ class PackageSet:
         requirements = (*self.requirements, *probe.combination.requirements)
         combination = evolve(probe.combination, requirements=requirements, near=None)
         return evolve(probe, combination=combination, near=None, lock=self.lock.exchanging(chosen, moved))
+
+
+@frozen(kw_only=True)
+class Snapshot(PackageSet):
+    """The packages of one end: a lock, and how it is resolved again.
+
+    `notes` are sentences about how it was made, `changed` those of them about packages that differ from what the end
+    says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
+    project's requirements whose lower bounds were not kept to what is left of them. `apart` are packages of the end
+    that only conda has, with their versions.
+    """
+
+    end: End
+    lock: Lock
+    notes: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    inside: Path | None = None
+    lifted: Mapping[str, str] = field(factory=dict)
+    apart: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def until(self) -> datetime | None:
+        """The day of these packages: that of the end, or the upload of the newest one for which the index tells it."""
+        uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
+        return self.as_of or max(uploads, default=None)
+
+    def lifting(self, other: Snapshot) -> Snapshot:
+        """Return this snapshot, to be changed without the bounds that an older one could not keep.
+
+        The versions of that one take their place, or a resolver would go back to any release that has no limits.
+        """
+        left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
+        requirements = tuple(left.get(text, text) for text in self.requirements)
+        return evolve(self, combination=evolve(self.combination, requirements=requirements))
+
+    def itself(self, repro: Repro | None = None) -> Probe:
+        """Return the probe of this snapshot unchanged."""
+        return Probe(repro or self.repro, self.combination, lock=self.lock, inside=self.inside)
+
+    def constrained(self, prober: Probing, constraints: Sequence[str]) -> Probe:
+        """Return the probe of this snapshot with additional constraints."""
+        probe = self.at(prober, {})
+        requirements = (*probe.combination.requirements, *constraints)
+        return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 
 
 def prereleases_of(lock: Lock) -> tuple[str, ...]:

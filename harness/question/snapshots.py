@@ -1,15 +1,15 @@
-"""Snapshots: the packages of one end of a question, made from a day, a file, a Python, an image or a release."""
+"""Makes snapshots: the packages of an end, from a day, a file, a Python, an image or a release."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
@@ -18,23 +18,21 @@ from harness.environment.images import installed_in_image
 from harness.environment.interpreter import installed_in
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
-from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
+from harness.model import Combination, Lock, Release, name_of, normalized_name, parsed_version
 from harness.model.lock import ANY_SOURCE, NO_SOURCE
-from harness.model.requirements import at_least, exact_version, unpinned
+from harness.model.requirements import exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.conda import PIXI, SUFFIXES
-from harness.question.ends import End, EndKind, Ends, day_end
+from harness.question.ends import End, EndKind, Ends, day_end, end_words
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins, with_conda
 from harness.question.lower_bounds import Lifting, existed, lift_bounds, newer_bounds
-from harness.question.package_set import PackageSet, Way, prereleases_of
+from harness.question.package_set import Snapshot, Way, prereleases_of
 from harness.question.question import Question
 from harness.question.releases import check_ends, newest_with_wheels, pythons_for
 from harness.question.revisions import LockHistory, TrackedFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.environment import Index, Interpreter
     from harness.environment.resolve import Resolution
     from harness.probing.probe import Probing
@@ -57,57 +55,6 @@ class NoSolution(UserMistake):
         super().__init__(message, hint=hint)
         self.way_on = way_on
         self.is_for_wheels = is_for_wheels
-
-
-@frozen(kw_only=True)
-class Snapshot(PackageSet):
-    """The packages of one end: a lock, and how it is resolved again.
-
-    `notes` are sentences about how it was made, `changed` those of them about packages that differ from what the end
-    says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
-    project's requirements whose lower bounds were not kept to what is left of them. `apart` are packages of the end
-    that only conda has, with their versions.
-    """
-
-    end: End
-    lock: Lock
-    notes: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    inside: Path | None = None
-    lifted: Mapping[str, str] = field(factory=dict)
-    apart: Mapping[str, str] = field(factory=dict)
-
-    @property
-    def until(self) -> datetime | None:
-        """The day of these packages: that of the end, or the upload of the newest one for which the index tells it."""
-        uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
-        return self.as_of or max(uploads, default=None)
-
-    def lifting(self, other: Snapshot) -> Snapshot:
-        """Return this snapshot, to be changed without the bounds that an older one could not keep.
-
-        The versions of that one take their place, or a resolver would go back to any release that has no limits.
-        """
-        left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
-        requirements = tuple(left.get(text, text) for text in self.requirements)
-        return evolve(self, combination=evolve(self.combination, requirements=requirements))
-
-    def itself(self, repro: Repro | None = None) -> Probe:
-        """Return the probe of this snapshot unchanged."""
-        return Probe(repro or self.repro, self.combination, lock=self.lock, inside=self.inside)
-
-    def constrained(self, prober: Probing, constraints: Sequence[str]) -> Probe:
-        """Return the probe of this snapshot with additional constraints."""
-        probe = self.at(prober, {})
-        requirements = (*probe.combination.requirements, *constraints)
-        return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
-
-
-def end_words(end: End) -> str:
-    """Return an end as part of a sentence."""
-    if end.is_today and end.moment is not None:
-        return f"as of today ({end.moment:%Y-%m-%d %H:%M} UTC)"
-    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.described}")
 
 
 @frozen

@@ -88,6 +88,14 @@ def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
         hold.release()
 
 
+def put_in_place(folder: Path, fresh: Path) -> None:
+    """Replace a folder by a fresh one, which is in a claimed folder; what another process made meanwhile stays."""
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(fresh.with_name("former"))
+    with contextlib.suppress(OSError):
+        fresh.rename(folder)
+
+
 def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
     """Return a folder; `make` fills it the first time, while other processes wait, and an unfinished one is no folder.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
 from harness.run.commands import NO_TESTS, is_python, program_at, recognised
-from harness.run.locks import claimed_folder
+from harness.run.locks import UNFINISHED, claimed_folder, put_in_place
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
@@ -136,7 +136,7 @@ def stub_folder(parent: Path, python: Path, path: str) -> Path:
     if _contents(folder) == stubs:
         return folder
     parent.mkdir(parents=True, exist_ok=True)
-    with claimed_folder(parent, ".") as spare:
+    with claimed_folder(parent, UNFINISHED) as spare:
         fresh = spare / "stubs"
         fresh.mkdir()
         for name, content in stubs.items():
@@ -145,10 +145,7 @@ def stub_folder(parent: Path, python: Path, path: str) -> Path:
                 (fresh / name).chmod(0o755)
             else:
                 (fresh / name).symlink_to(content)
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(spare / "former")
-        with contextlib.suppress(OSError):  # another run has made it meanwhile
-            fresh.rename(folder)
+        put_in_place(folder, fresh)
     return folder
 
 

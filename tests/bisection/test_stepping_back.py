@@ -15,8 +15,8 @@ from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Lock
 from harness.question.ends import day_end
-from harness.question.package_set import Way
-from harness.question.snapshots import NoSolution, Snapshot
+from harness.question.package_set import Snapshot, Way
+from harness.question.snapshots import NoSolution
 
 RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 BAD = datetime(2024, 8, 1, tzinfo=UTC)
