@@ -33,7 +33,7 @@ while not os.path.exists(os.environ["PIDS"]) or not os.path.getsize(os.environ["
 tell()
 """
 LIMIT = "at the limit"
-HANG = DETACHED_GRANDCHILD + f"print({LIMIT!r}, flush=True)\ntime.sleep(1000)\n"
+HANG = DETACHED_GRANDCHILD + f"print({LIMIT!r}, flush=True); time.sleep(1000)\n"
 
 
 def limit_when_printed(patch: pytest.MonkeyPatch) -> None:

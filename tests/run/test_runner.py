@@ -173,7 +173,7 @@ def test_a_hang_ends_at_the_timeout_and_shows_where_it_hung(tmp_path, monkeypatc
     ran = probes.run(tmp_path, probes.HANG, variables={"PIDS": str(pids)})
     assert (ran.outcome, ran.exit_code, ran.detail) == (Outcome.TIMED_OUT, None, "timed out after 60 s")
     assert all(probes.is_gone(pid) for pid in probes.told_pids(pids, 2))
-    assert 'probe.py", line 17 in <module>' in ran.tail
+    assert 'probe.py", line 16 in <module>' in ran.tail
 
 
 HANGS_AT_EXIT = f"""

@@ -155,9 +155,9 @@ def test_a_hang_shows_where_it_hung_and_leaves_no_process(tmp_path, monkeypatch)
     probes.limit_when_printed(monkeypatch)
     sleep = ["sleep", f"987.{os.getpid()}"]  # another run of these tests may go on beside this one
     source = f"import subprocess, time\nsubprocess.Popen({sleep}, start_new_session=True)\n"
-    ran = run(tmp_path, f"{source}print({probes.LIMIT!r}, flush=True)\ntime.sleep(1000)\n")
+    ran = run(tmp_path, f"{source}print({probes.LIMIT!r}, flush=True); time.sleep(1000)\n")
     assert ran.outcome is Outcome.TIMED_OUT
-    assert 'probe.py", line 4 in <module>' in ran.tail
+    assert 'probe.py", line 3 in <module>' in ran.tail
     assert not [p for p in probes.psutil.process_iter(["cmdline"]) if p.info["cmdline"] == sleep]
 
 
