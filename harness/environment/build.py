@@ -248,7 +248,9 @@ class Builder:
         None if one of them is not built.
         """
         locations = [self.location(each) for each in (lock, other)]
-        first, second = (Manifest.read(location.manifest_path) for location in locations)
+        first, second = (
+            self.compared.manifest(location.name) or Manifest.read(location.manifest_path) for location in locations
+        )
         if first is None or second is None:
             return None
         differing = first.wheels.keys() ^ second.wheels.keys()
