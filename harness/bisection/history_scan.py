@@ -21,7 +21,7 @@ from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
-from harness.question.releases import ReleaseLine, check_ends, line_between, notes_on_packages
+from harness.question.releases import ReleaseLine, check_ends, find_anchor, line_between, notes_on_packages
 from harness.question.repros import names_meant
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
@@ -100,7 +100,7 @@ def scanned(releases: ReleaseLine, stride: int, prober: Probing, lanes: Lanes, r
     """Scan a line of releases for windows. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun, question = time.monotonic(), releases.question
     repro, shared = question.repro, question.combination
-    line = Line(question.subject, releases.names, releases.probes(prober))
+    line = Line(question.subject, releases.names, releases.probes(prober, *find_anchor(releases, prober)))
     record = RunLog(line, Judge(repro.signature, prober.store), reporter=reporter)
     scan = Scan(len(line.names), stride, lambda trial: record.judge.reading(record.observations[trial]))
 
