@@ -81,7 +81,7 @@ def started_zygote(job: Job, modules: Sequence[str], parent: Zygote | None = Non
             "work": str(folder.work),
             "log": str(folder.log),
         }
-        folder.job.write_text(json.dumps(order), encoding="utf-8")
+        folder.order.write_text(json.dumps(order), encoding="utf-8")
         starting = _forked(parent, folder) if parent is not None else _process(job, folder, env)
         with starting as control:
             problem, executed = _report(control, job.repro.timeout)
@@ -104,7 +104,7 @@ def _process(job: Job, folder: ScratchFolder, env: Mapping[str, str]) -> Iterato
     ours, theirs = socket.socketpair()
     with theirs, folder.log.open("wb") as log:
         process = subprocess.Popen(
-            [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.job)],
+            [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.order)],
             stdin=theirs.fileno(),
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -131,7 +131,7 @@ def _forked(parent: Zygote, folder: ScratchFolder) -> Iterator[socket.socket]:
         try:
             with theirs:
                 socket.send_fds(parent.control, [_ANOTHER], [theirs.fileno()])
-            ours.sendall(f"{folder.job}\n".encode())
+            ours.sendall(f"{folder.order}\n".encode())
         except OSError as error:
             raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
         yield ours

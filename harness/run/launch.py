@@ -71,7 +71,7 @@ class ScratchFolder:
         ours = root / "harness"  # scripts don't use it
         self.report = ours / "report.json"  # of the child driver
         self.imports = ours / "imports.json"  # the import graph of a traced run
-        self.job = ours / "job.json"  # for the child driver
+        self.order = ours / "order"  # for the child driver, or for each Python process of a command
         self.outside = ours / "outside.jsonl"  # what the run uses besides its environment
         self.log = ours / "log"  # stdout and stderr
 
@@ -228,8 +228,13 @@ def guard_request(
         "output_limit": limits.output,
         "sandbox": list(sandbox),
     }
-    written = marshal.dumps(request, _MARSHAL)
+    written = marshalled(request)
     return b"%d\n%b" % (len(written), written)
+
+
+def marshalled(value: Any) -> bytes:
+    """Return plain data for a process of a run, which reads it without an import that takes time."""
+    return marshal.dumps(value, _MARSHAL)
 
 
 # A module is compiled once, a script each time it is started.
