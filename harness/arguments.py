@@ -59,7 +59,7 @@ class Option:
     """The command-line option of a field; `shown_default` describes the default.
 
     `not_for` are the traits of questions that it does not apply to, and for which it is refused. `unit` is that of a
-    number.
+    number, which lies `between` two bounds.
     """
 
     flag: str
@@ -70,6 +70,7 @@ class Option:
     shown_default: str | bool = False
     not_for: tuple[Trait, ...] = ()
     unit: str = ""
+    between: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -136,7 +137,7 @@ _KINDS: dict[str, tuple[Callable[[Any, Attribute[Any], Any], Any], str]] = {
 
 
 def with_types(kind: type, parts: list[Attribute[Any]]) -> list[Attribute[Any]]:
-    """Let plain fields raise `UserMistake` for a value of a wrong type; a `field_transformer` of attrs."""
+    """Let plain fields raise `UserMistake` for a wrong type or value; a `field_transformer` of attrs."""
 
     def check(instance: Any, attribute: Attribute[Any], value: Any) -> None:
         validate, words = _KINDS[str(attribute.type)]
@@ -144,8 +145,11 @@ def with_types(kind: type, parts: list[Attribute[Any]]) -> list[Attribute[Any]]:
             validate(instance, attribute, value)
         except TypeError as error:
             raise UserMistake(f"{kind.__name__}({attribute.name}=...) takes {words}, not {value!r}") from error
-        if "option" in attribute.metadata and (choices := attribute.metadata["option"].choices):
-            check_choice(f"{kind.__name__}({attribute.name}=...)", value, choices)
+        option: Option | None = attribute.metadata.get("option")
+        if option is not None and option.choices:
+            check_choice(f"{kind.__name__}({attribute.name}=...)", value, option.choices)
+        if option is not None and option.between is not None:
+            check_between(f"{kind.__name__}({attribute.name}=...)", value, *option.between)
 
     return [part.evolve(validator=check) if str(part.type) in _KINDS else part for part in parts]
 

@@ -36,7 +36,6 @@ from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
 from harness.probing.made import ByWriter
 from harness.probing.resolutions import Resolutions
-from harness.probing.retrying import RetryingProber
 from harness.probing.trust import Trust
 from harness.probing.warm import WarmProber
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
@@ -171,7 +170,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         size_of=index.size_of,
         has_gpu_libraries=has_gpu_libraries,
     )
-    prober = RetryingProber(
+    prober = Prober(
         store=store,
         resolutions=Resolutions(store, Resolver(index, builder.builds)),
         builder=builder,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, evolve, fields, frozen
 
-from harness.arguments import OptionGroup, Options, Trait, check_between, documented, option_field, with_types
+from harness.arguments import OptionGroup, Options, Trait, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.lock import NO_SOURCE
@@ -23,7 +23,7 @@ from harness.store import OWN_FOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_LONGEST_S = 7 * 24 * 3600.0  # of one run
+_LONGEST_S = 7 * 24 * 3600  # of one run
 NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 # The indexes of nightly builds that `--nightly` knows, with their projects.
 _BACKEND, COMMIT = "{backend}", "{commit}"  # a name of `torch_backend`; the hash of a commit, which has a folder
@@ -170,6 +170,7 @@ class Settings(Options):
         "Stop a run that takes longer.",
         metavar="SECONDS",
         shown_default="the repro's own, 600 for a command",
+        between=(1, _LONGEST_S),
     )
     capability: str = _run(
         DEFAULT_CAPABILITY, "--capability", "Compute capability that the stand-in for CUDA reports.", shown_default=True
@@ -200,6 +201,7 @@ class Settings(Options):
         "--lanes",
         "How many probes run at once.",
         shown_default="2 for scripts on the CPU, else 1; 4 with --on; all of the scheduler's workers",
+        between=(1, 64),
     )
     on: str | None = _lane(
         None,
@@ -231,10 +233,6 @@ class Settings(Options):
         shown_default="HARNESS_RESULTS, else .harness in the project",
         group=OptionGroup.RESULTS,
     )
-
-    def __attrs_post_init__(self) -> None:
-        check_between("Settings(lanes=...)", self.lanes, 1, 64)
-        check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
 
     @property
     def typed(self) -> tuple[str, ...]:

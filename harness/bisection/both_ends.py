@@ -185,7 +185,7 @@ class BothEnds:
         line = Line("", tuple(snapshot.end.text for snapshot in snapshots), probe, good=0, bad=1)
         judge = Judge(self.repro.signature, observer.prober.store)
         measuring = Measuring(line, judge, observer.prober, observer.lanes, observer.reporter)
-        measured = measuring.between(RunLog(judge, reporter=observer.reporter), 0, 1, *most)
+        measured = measuring.between(RunLog(line, judge, reporter=observer.reporter), 0, 1, *most)
         observer.tally.ran_now += measured.record.ran
         return measured
 

@@ -21,7 +21,7 @@ from harness.probing.lanes import Engine
 from harness.probing.line import Line, RunLog, SearchedLine, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
-from harness.question.releases import ReleaseLine, check_ends, line_between, notes_on_packages
+from harness.question.releases import ReleaseLine, check_ends, find_anchor, line_between, notes_on_packages
 from harness.question.repros import names_meant
 from harness.search import LineSearch, Scan, Trial
 from harness.search.windows import Part, stride_for
@@ -100,8 +100,8 @@ def scanned(releases: ReleaseLine, stride: int, prober: Probing, lanes: Lanes, r
     """Scan a line of releases for windows. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun, question = time.monotonic(), releases.question
     repro, shared = question.repro, question.combination
-    record = RunLog(Judge(repro.signature, prober.store), reporter=reporter)
-    line = Line(question.subject, releases.names, releases.probes(prober))
+    line = Line(question.subject, releases.names, releases.probes(prober, *find_anchor(releases, prober)))
+    record = RunLog(line, Judge(repro.signature, prober.store), reporter=reporter)
     scan = Scan(len(line.names), stride, lambda trial: record.judge.reading(record.observations[trial]))
 
     def progress() -> Progress:
@@ -115,10 +115,7 @@ def scanned(releases: ReleaseLine, stride: int, prober: Probing, lanes: Lanes, r
     details = (*question.notes, *recognised, *left_out_words(releases.left_out))
     reporter.report(SearchBegan(headline, details, progress()))
 
-    def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-        return record.take(trial, line.names[trial.position], observation, cached=cached)
-
-    engine = Engine(prober, lanes, line.probe, line.label_of, judged, reporter, progress)
+    engine = Engine(prober, lanes, line.probe, line.label_of, record.take, reporter, progress)
     # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
     # or the same question could be judged differently the next time.
     engine.drive(scan, width=1, until=lambda: record.signature is not None)
@@ -127,24 +124,24 @@ def scanned(releases: ReleaseLine, stride: int, prober: Probing, lanes: Lanes, r
         for attempt, observation in enumerate(known_attempts(line.probe(Trial(position)), prober)):
             trial = Trial(position, attempt)
             if trial not in record.observations:
-                known.append((trial, observation, judged(trial, observation, cached=True)))
+                known.append((trial, observation, record.take(trial, observation, True)))
                 scan.tell(trial, known[-1][2].verdict)
     for trial, observation, judgement in known:
         reporter.report(Judged(line.label_of(trial), judgement, observation, cached=True, progress=progress()))
     engine.drive(scan)
-    boundaries = [_boundary(line, record, *change) for change in scan.changes]
+    boundaries = [_boundary(record, *change) for change in scan.changes]
     history = history_of(releases, boundaries, record, begun)
     return evolve(history, stride=stride, platform=prober.builder.interpreter.platform)
 
 
-def _boundary(line: Line, record: RunLog, part: Part, search: LineSearch) -> Boundary:
+def _boundary(record: RunLog, part: Part, search: LineSearch) -> Boundary:
     """Return the boundary of one change of the line; without sides if its runs don't show it."""
-    result = search.result
+    line, result = evolve(record.line, find_fix=part.is_fix), search.result
     certainty = Certainty(result.confidence, result.good_side, result.bad_side, is_flaky=search.is_noisy)
     return Boundary(
         Change(line.subject, line.names[part.older], line.names[part.newer], is_fix=part.is_fix),
         suspects=line.names[part.older + 1 : part.newer + 1],
-        sides=SearchedLine(evolve(line, find_fix=part.is_fix), search, record).sides if part.is_shown(search) else (),
+        sides=SearchedLine(search, evolve(record, line=line)).sides if part.is_shown(search) else (),
         certainty=certainty,
     )
 

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
 from harness.errors import UserMistake
 from harness.events import Note, Progress, Reporter, SearchBegan
-from harness.model import Change, Judgement, Outcome, Signature, Verdict
+from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Candidate
 from harness.model.signature import FINITE
 from harness.model.text import counted
@@ -47,7 +47,6 @@ class MeasuredEnds:
     worth a search where no good end was named.
     """
 
-    line: Line
     record: RunLog
     good: int
     bad: int
@@ -97,7 +96,7 @@ class Measuring:
         Raises `UserMistake` if a run that ended well has no such number, `Interrupted`, `NoNetwork` and `NoSpace`.
         """
         line, last = self.line, len(self.line.names) - 1
-        record = RunLog(self.judge, reporter=self.reporter)
+        record = RunLog(line, self.judge, reporter=self.reporter)
         bad = line.bad if line.bad is not None else 0 if line.find_fix else last
         if line.good is not None or line.find_fix:
             return self.between(record, line.good if line.good is not None else last, bad)
@@ -125,16 +124,13 @@ class Measuring:
             if trial.position in (good, bad):
                 ends.tell(trial, record.judge(run).verdict)
 
-        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, line.names[trial.position], observation, cached=cached)
-
         def probe_of(trial: Trial) -> Probe:
             return evolve(line.probe(trial), fresh=True)
 
         def progress() -> Progress:
             return Progress(left=ends.remaining())
 
-        Engine(self.prober, self.lanes, probe_of, line.label_of, judged, self.reporter, progress).drive(ends)
+        Engine(self.prober, self.lanes, probe_of, line.label_of, record.take, self.reporter, progress).drive(ends)
         for at in (bad, good):
             first = record.observations.get(Trial(at))
             if first is not None and first.outcome is Outcome.COMPLETED and not ends.numbers(at):
@@ -155,7 +151,7 @@ class Measuring:
         signature, name = self.judge.signature, self._name
         numbers = tuple(map(ends.numbers, (good, bad)))
         if signature is None or not all(numbers):
-            return MeasuredEnds(self.line, record, good, bad, None, self._without_number(record, good, bad, numbers))
+            return MeasuredEnds(record, good, bad, None, self._without_number(record, good, bad, numbers))
         of_ends = f"{name} is " + " and ".join(
             f"{_in_words(values)} ({self.line.label_of(Trial(at))}, {counted(len(values), 'run')})"
             for at, values in zip((good, bad), numbers, strict=True)
@@ -164,24 +160,23 @@ class Measuring:
         effect = ends.effect
         if any(odd):
             if odd[0]:
-                return MeasuredEnds(self.line, record, good, bad, None, f"{of_ends}, so that the good end is no better")
+                return MeasuredEnds(record, good, bad, None, f"{of_ends}, so that the good end is no better")
             above, below = FINITE
             bounded = evolve(signature, above=above, below=below)
             words = f"{of_ends}: a run without a finite number is bad"
-            return MeasuredEnds(
-                self.line, record, good, bad, bounded, words, is_noisy=odd[1] < len(numbers[1]), is_large=True
-            )
+            is_noisy = odd[1] < len(numbers[1])
+            return MeasuredEnds(record, good, bad, bounded, words, is_noisy=is_noisy, is_large=True)
         if effect is None or not effect.is_clear:
             runs = sum(map(len, numbers))
             is_same = effect is not None and effect.difference == effect.spread == 0
             why = f"the same in all {runs} runs" if is_same else f"a difference within the noise of {runs} runs"
-            return MeasuredEnds(self.line, record, good, bad, None, f"{of_ends}, {why}")
+            return MeasuredEnds(record, good, bad, None, f"{of_ends}, {why}")
         bound, is_higher = bound_between(effect), effect.bad > effect.good
         bounded = evolve(signature, above=bound) if is_higher else evolve(signature, below=bound)
         direction = "higher" if is_higher else "lower"
         words = f"{of_ends}: {direction} is worse, and {bounded.bounds} is bad"
         is_noisy, is_large = any(_may_cross(values, bound) for values in numbers), _is_large(effect)
-        return MeasuredEnds(self.line, record, good, bad, bounded, words, is_noisy=is_noisy, is_large=is_large)
+        return MeasuredEnds(record, good, bad, bounded, words, is_noisy=is_noisy, is_large=is_large)
 
     def _without_number(self, record: RunLog, good: int, bad: int, numbers: tuple[tuple[float, ...], ...]) -> str:
         """Say which end has no number, and why."""
@@ -245,7 +240,7 @@ def measured_line(question: LineQuestion, lanes: Lanes, reporter: Reporter) -> L
 
 def no_difference(measured: MeasuredEnds, question: Question, candidates: tuple[Candidate, ...] = ()) -> Answer:
     """Return the answer that the numbers of the two ends do not differ, or that an end has none."""
-    line, record = measured.line, measured.record
+    record, line = measured.record, measured.record.line
     status = Status.NOT_A_REGRESSION if measured.has_numbers else Status.INCONCLUSIVE
     boundary = Boundary(
         Change(line.subject, None, None, line.unit, line.find_fix),

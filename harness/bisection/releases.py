@@ -17,6 +17,7 @@ from harness.question.releases import ReleaseLine, find_anchor, line_of, why_lef
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from harness.model import Lock
     from harness.probing.lanes import Lanes
     from harness.question.question import Question
     from harness.session import Session
@@ -47,15 +48,15 @@ def release_question(session: Session, question: Question, _: Lanes) -> ReleaseQ
     """
     line = line_of(question, index=session.index, interpreter=session.interpreter)
     question = line.question
+    lock, anchor = find_anchor(line, session.prober)
+    probes = line.probes(session.prober, lock, anchor)
     return ReleaseQuestion(
-        line=Line(
-            question.subject, line.names, line.probes(session.prober), line.good, line.bad, question.policy.find_fix
-        ),
+        line=Line(question.subject, line.names, probes, line.good, line.bad, question.policy.find_fix),
         question=question,
         prober=session.prober,
         judge=Judge(question.repro.signature, session.store),
         depth=question.depth,
-        announced=_announced(line, session),
+        announced=_announced(line, session, lock),
         candidates=candidates_of(line.releases),
         reasons=line.left_out,
         newest=_newest(line, session),
@@ -69,8 +70,8 @@ def _newest(line: ReleaseLine, session: Session) -> str:
     return next((str(release.version) for release in usable), "")
 
 
-def _announced(line: ReleaseLine, session: Session) -> tuple[str, tuple[str, ...]]:
-    """Return the headline of a search, and the choices made for the user."""
+def _announced(line: ReleaseLine, session: Session, lock: Lock | None) -> tuple[str, tuple[str, ...]]:
+    """Return the headline of a search, and the choices made for the user; `lock` is that of its first environment."""
     question, repro, shared = line.question, line.question.repro, line.question.combination
     verb = "fixed" if question.policy.find_fix else "broke"
     headline = (
@@ -78,7 +79,6 @@ def _announced(line: ReleaseLine, session: Session) -> tuple[str, tuple[str, ...
         f"{len(line.names)} releases, Python {shared.python}, {shared.device.value}"
     )
     details = list(question.notes)
-    lock, _ = find_anchor(line, session.prober)
     estimate = session.prober.builder.estimate(lock) if lock is not None else None
     if estimate is not None and not estimate.is_nothing:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")

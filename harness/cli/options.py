@@ -95,14 +95,11 @@ def _duration(text: str) -> float:
     return read_duration(text, "--time")
 
 
-# The types of fields that are neither a text nor a flag.
+_NUMBERS: dict[str, Callable[..., Any]] = {"int": click.IntRange, "float": click.FloatRange}
+# The types of fields whose values are typed otherwise than they are printed.
 _TYPES: dict[str, Any] = {
-    "timeout": click.FloatRange(min=0),
-    "lanes": click.IntRange(1, 64),
     "max_disk": _size,
     "results": _Folder(path_type=Path, file_okay=False),
-    "confirm": click.IntRange(0, 20),
-    "confidence": click.FloatRange(0.5, 1.0, max_open=True),
     "time_s": _duration,
     "folder": click.Path(path_type=Path),
 }
@@ -219,6 +216,14 @@ def json_option(what: str) -> Decorator:
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
+def _type_of(part: attrs.Attribute[Any]) -> Any:
+    described: Option = part.metadata["option"]
+    if described.choices:
+        return click.Choice(described.choices)
+    number = _NUMBERS.get(str(part.type).partition(" ")[0])
+    return _TYPES.get(part.name) or (number(*described.between or ()) if number is not None else None)
+
+
 def _click_option(part: attrs.Attribute[Any]) -> Decorator:
     described: Option = part.metadata["option"]
     default = part.default
@@ -226,7 +231,7 @@ def _click_option(part: attrs.Attribute[Any]) -> Decorator:
         _ELSEWHERE.get(described.flag, _SECTIONS[described.group]),
         described.flag,
         part.name,
-        type=click.Choice(described.choices) if described.choices else _TYPES.get(part.name),
+        type=_type_of(part),
         is_flag=isinstance(default, bool),
         multiple=default == (),
         default=getattr(default, "factory", default) if default != () else None,

@@ -190,7 +190,10 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
-        return _only_one(trials, sides, tuple(changes.values()), until), sides
+        finding = Finding(Level.PACKAGE, tuple(changes.values()), runs=2)
+        back = f"the {sides.after.verdict.value} environment with {versions(finding.packages, newer=False)}"
+        forward = f"the {sides.before.verdict.value} environment with {versions(finding.packages, newer=True)}"
+        return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until)), sides
     trials = trials.for_mixtures(sides)
     trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
     return _Exchanges(trials, sides, changes, Required.between(trials, sides)).find(until)
@@ -329,11 +332,3 @@ class _Exchanges:
         requested = [name for name in map(name_of, question.repro.dependencies) if name != question.subject]
         order = ranked(self.changes, tuple(raised.chain()) if raised is not None else (), "", requested)
         return tuple(sorted(order, key=lambda name: not lock.version_of(name)))
-
-
-def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:
-    """The finding if the locks differ in one package: another run of each side is the proof."""
-    back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
-    forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
-    finding = Finding(Level.PACKAGE, changes, runs=2)
-    return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until))

@@ -58,12 +58,13 @@ class Line:
 
 @define
 class RunLog:
-    """The runs of a search so far, in order; `ran` counts those that did not come from the store.
+    """The runs of a search over a line so far, in order; `ran` counts those that did not come from the store.
 
     Without a signature, the first failure that can be recognised again provides it; `captured_from` describes that run.
     `claimed` are fresh runs, by position, of candidates whose own runs were all forks.
     """
 
+    line: Line
     judge: Judge
     captured_from: str = "the first failing run"
     reporter: Reporter = SILENT
@@ -77,8 +78,8 @@ class RunLog:
         """The signature that the runs are judged by, None as long as there is none."""
         return self.judge.signature
 
-    def take(self, trial: Trial, name: str, observation: Observation, *, cached: bool) -> Judgement:
-        """Record the run of the candidate `name`, and judge it.
+    def take(self, trial: Trial, observation: Observation, cached: bool) -> Judgement:
+        """Record a run, and judge it; `cached`: it was made before.
 
         Raises `UserMistake` if there is no signature yet and the run failed because the command is wrong.
         """
@@ -96,7 +97,7 @@ class RunLog:
         seconds = 0.0 if cached else observation.duration_s
         self.steps.append(
             Step(
-                name,
+                self.line.names[trial.position],
                 judgement.verdict,
                 judgement.reason,
                 observation.key,
@@ -137,9 +138,13 @@ class RunLog:
 class SearchedLine:
     """A search over a line, as far as it went."""
 
-    line: Line
     search: LineSearch
     record: RunLog
+
+    @property
+    def line(self) -> Line:
+        """What is searched."""
+        return self.record.line
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -203,14 +208,13 @@ class ProbedLine:
         reported before the first run. `captured_from` says which run the signature is captured from, if there is none.
         Raises `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        record = RunLog(self.judge, captured_from, self.reporter)
+        record = RunLog(self.line, self.judge, captured_from, self.reporter)
         search = self._search(record, (0, 0), sure=sure)
         for trial, observation in (known or {}).items():
-            name = self.line.names[trial.position]
-            search.tell(trial, record.take(trial, name, observation, cached=observation.key not in fresh).verdict)
+            search.tell(trial, record.take(trial, observation, observation.key not in fresh).verdict)
         if announced is not None:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
-        return self._run(SearchedLine(self.line, search, record))
+        return self._run(SearchedLine(search, record))
 
     def probe_of(self, record: RunLog, trial: Trial) -> Probe:
         """The probe of a trial. What will be claimed is fresh: the runs of the ends, and repetitions.
@@ -242,7 +246,7 @@ class ProbedLine:
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
             trial = missing[number]
-            judgement = record.take(trial, line.names[trial.position], observation, cached=cached)
+            judgement = record.take(trial, observation, cached)
             searched.search.tell(trial, judgement.verdict)
             return judgement
 
@@ -293,17 +297,13 @@ class ProbedLine:
         )
 
     def _run(self, searched: SearchedLine, fresh: Collection[str] = ()) -> SearchedLine:
-        line, search, record = self.line, searched.search, searched.record
-
-        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, line.names[trial.position], observation, cached=cached)
-
+        search, record = searched.search, searched.record
         engine = Engine(
             self.prober,
             self.lanes,
             lambda trial: self.probe_of(record, trial),
-            line.label_of,
-            judged,
+            self.line.label_of,
+            record.take,
             self.reporter,
             lambda: self._progress(search),
             fresh=fresh,

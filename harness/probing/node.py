@@ -40,7 +40,6 @@ from harness.probing.job import (
 from harness.probing.probe import host_id
 from harness.probing.prober import Prober
 from harness.probing.resolutions import Resolutions
-from harness.probing.retrying import RetryingProber
 from harness.records import read_record, write_record
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
@@ -87,7 +86,7 @@ def worker_prober() -> Prober:
     interpreter = find_interpreter(None, uv)
     builder = Builder(uv, interpreter, workspace)
     store = Store(workspace.root / "results")  # never written: each job has its own
-    return RetryingProber(
+    return Prober(
         store=store,
         resolutions=Resolutions(store, Resolver(Index(settings, workspace.index), builder.builds)),
         builder=builder,

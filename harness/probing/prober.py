@@ -22,7 +22,7 @@ from harness.environment import (
 from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
 from harness.errors import MissingProgram
-from harness.events import SILENT, Reporter
+from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
 from harness.model.text import listed
@@ -39,7 +39,7 @@ from harness.probing.probe import (
 from harness.run.devices import check_available, kind_of
 from harness.run.lease import GpuPool, MemoryGate, NoGpu
 from harness.run.outside import is_unchanged
-from harness.run.process import ZygoteFailed
+from harness.run.process import ZygoteFailed, pause
 from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, Place, Recorded, Terms, run_repro, with_own_folders
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _SHOWN = 4
+_AGAIN = 2  # how often a run is made again that the machine failed
+_PAUSE_S = 1.0
 _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
     NotKept: Outcome.NOT_MADE,
@@ -194,24 +196,34 @@ class Prober:
     def execute(self, prepared: Prepared) -> Observation:
         """Run a prepared probe, on a GPU if it needs one, and store the observation.
 
-        If no GPU was free in time, returns an observation that says so. It is not stored, so the next call tries again.
-        Raises `Cancelled`.
+        A run that the machine failed says nothing about packages: it is made again, twice at most, on another GPU if
+        there is one. If no GPU was free in time, returns an observation that says so. It is not stored, so the next
+        call tries again. Raises `Cancelled`.
         """
         if prepared.observation is not None:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
         self.store.put_repro(prepared.probe.repro)
-        return self._run(prepared, prepared.environment)
+        run, used = self._run(prepared, prepared.environment, self.gpus), set[int]()
+        for _ in range(_AGAIN):
+            if run.outcome is not Outcome.MACHINE_FAILED:
+                break
+            used.add(run.machine.get("gpu", -1))
+            others = tuple(gpu for gpu in self.gpus if gpu.index not in used)
+            self.reporter.report(Note(f"a run is made again, because the machine failed: {run.detail}"))
+            pause(_PAUSE_S)
+            run = self._run(prepared, prepared.environment, others or self.gpus)
+        return run
 
-    def _run(self, prepared: Prepared, environment: Environment) -> Observation:
+    def _run(self, prepared: Prepared, environment: Environment, gpus: tuple[Gpu, ...]) -> Observation:
         """Run, and run again if the environment may not have matched its lock."""
         probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
         apart, retried = False, False
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = self._run_once(prepared, environment, apart=apart)
+                ran, altered = self._run_once(prepared, environment, gpus, apart=apart)
             except (MissingProgram, NotKept, CannotBuild, NoGpu) as why:
                 # Other environments of this search had the program, so a release without it can't be judged.
                 if isinstance(why, MissingProgram) and why.program not in self._programs:
@@ -260,17 +272,22 @@ class Prober:
     def current(self, key: str) -> Observation | None:
         """Return the stored observation if all that its run used besides its packages is still the same, else None.
 
-        A run of this session is believed, so that a search sees the world in one state.
+        A run of this session is believed, so that a search sees the world in one state. None, too, if the machine
+        failed the run.
         """
         stored = self.store.get(key)
+        if stored is not None and stored.outcome is Outcome.MACHINE_FAILED:
+            return None
         if stored is not None and key not in self._current:
             if not is_unchanged(stored.outside):
                 return None
             self._current.add(key)
         return stored
 
-    def _run_once(self, prepared: Prepared, environment: Environment, *, apart: bool) -> tuple[Ran, tuple[str, ...]]:
-        """Run a probe once; returns the result and what the run changed in its environment.
+    def _run_once(
+        self, prepared: Prepared, environment: Environment, gpus: tuple[Gpu, ...], *, apart: bool
+    ) -> tuple[Ran, tuple[str, ...]]:
+        """Run a probe once, on one of these GPUs if it needs one; returns the result and what the run changed.
 
         With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
         no longer exists and can't be rebuilt, `NotKept` if what it is given or what it wrote can't be used, and
@@ -310,8 +327,7 @@ class Prober:
             writable = (*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else []))
             readable = (*job.place.readable, *environment.readable)
             job = evolve(job, place=evolve(job.place, readable=readable, writable=writable))
-            gpus = self.gpus if probe.combination.device is Device.CUDA else ()
-            pool = GpuPool(gpus, self.workspace.locks, self.reporter)
+            pool = GpuPool(gpus if probe.combination.device is Device.CUDA else (), self.workspace.locks, self.reporter)
             with pool.lease(probe.repro.gpus) as gpu, self.memory.entered():
                 ran = run_repro(evolve(job, variables=kind_of(gpu).show(gpu)) if gpu is not None else job)
                 self.memory.note(ran.peak_memory or 0)
@@ -362,7 +378,7 @@ class Prober:
         if not self.imports_file(probe, lock).is_file():
             with contextlib.suppress(CannotBuild):
                 built = self.builder.build(lock, recent=True)
-                self._run(Prepared(traced, self.key(traced, lock), environment=built), built)
+                self.execute(Prepared(traced, self.key(traced, lock), environment=built))
         return self.recorded_imports(probe, lock)
 
     def recorded_imports(self, probe: Probe, lock: Lock) -> tuple[dict[str, str], dict[str, list[str]]] | None:

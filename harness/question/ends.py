@@ -18,6 +18,7 @@ from harness.errors import UserMistake
 from harness.model import Lock, parsed_version
 from harness.model.culprit import Commit
 from harness.model.lock import moment_of
+from harness.question.lockfiles import ENDINGS
 from harness.question.parsing import version_of
 from harness.question.revisions import TrackedFile, commit_at, file_at_revision
 
@@ -113,7 +114,7 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         return End(EndKind.RELEASE, text)
     if commits:
         return End(EndKind.COMMIT, text)
-    is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
+    is_path = "/" in text or path.suffix in ENDINGS
     what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
     raise UserMistake(
         what,

@@ -10,11 +10,12 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
 
 from attrs import frozen
 
 from harness.model import Change, normalized_name
+from harness.question.conda import SUFFIXES
+from harness.question.lockfiles import LockFormat, format_of
 
 _TABLES = (".lock", ".toml")
 # A table of a package, with its own tables, up to the next table of the file.
@@ -22,7 +23,6 @@ _TABLE = re.compile(r"^\[\[packages?\]\][ \t]*\n(?:(?!\[(?!\[?packages?\.)).*\n?
 _TABLE_NAME = re.compile(r"""^name\s*=\s*["']([\w.-]+)["']""", re.MULTILINE)
 # A requirement with its continued lines, and the indented comments that pip-compile writes below it.
 _LINE = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(?:.*\\\n)*.*\n?(?:[ \t]+#.*\n?)*", re.MULTILINE)
-_POETRY, _PDM, _PIPENV = "poetry.lock", "pdm.lock", "Pipfile.lock"
 
 
 @frozen
@@ -70,8 +70,8 @@ def with_versions(text: str, older: str, versions: Mapping[str, str | None], fil
     `versions` are by normalised name. A requirement that the older text lacks is added as NAME==VERSION. None if this
     file can't be edited so: an entry of a lock would be missing, or another one names a package that is taken out.
     """
-    is_lock = file.endswith(_TABLES)
-    if PurePath(file).name == _PIPENV or file.endswith((".yml", ".yaml")):
+    is_lock, known = file.endswith(_TABLES), format_of(file)
+    if file.endswith(SUFFIXES) or (known is not None and not known.has_entries):
         return None
     before: dict[str, list[str]] = {}
     for block in _blocks(older, is_lock=is_lock):
@@ -139,15 +139,7 @@ def command_of(file: str, held: Iterable[Change]) -> str:
     """
     back = [f"{change.name}=={change.before}" for change in held if change.before is not None]
     out = [change.name for change in held if change.before is None]
-    name = PurePath(file).name
-    if name == "uv.lock":
-        upgrade = ["uv", "lock", *(word for text in back for word in ("--upgrade-package", text))]
-        commands = [["uv", "remove", *out] if out else [], upgrade if back else []]
-    else:
-        add, remove = {
-            _POETRY: (["poetry", "add", "--lock"], ["poetry", "remove", "--lock"]),
-            _PDM: (["pdm", "add", "--no-sync"], ["pdm", "remove", "--no-sync"]),
-            _PIPENV: (["pipenv", "upgrade"], ["pipenv", "uninstall"]),
-        }.get(name, ([], []))
-        commands = [[*remove, *out] if out and remove else [], [*add, *back] if back and add else []]
+    known = format_of(file) or LockFormat("")
+    pins = [word for text in back for word in (known.option, text) if word]
+    commands = (known.remove and out and (*known.remove, *out), known.pin and pins and (*known.pin, *pins))
     return "\n".join(shlex.join(words) for words in commands if words)

@@ -10,7 +10,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
@@ -44,6 +44,38 @@ LOCAL_PROJECT = "is a local project"
 _BUILT_BY_CONDA = re.compile(r"^file:.*/(?:feedstock_root|conda-bld|croot)/")
 _SHOWN = 6  # packages that are named
 _INSTALLERS = frozenset({"pip", "wheel"})
+
+
+@frozen
+class LockFormat:
+    """A format of lock files: the `name` that its tool gives them, and the commands with which the tool edits one.
+
+    `pin` puts packages at versions, with `option` before each, and `remove` takes packages out; () without such a
+    command. With `has_entries`, each package is a table of TOML, which can be exchanged as text.
+    """
+
+    name: str
+    pin: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    option: str = ""
+    has_entries: bool = True
+
+
+FORMATS = (
+    LockFormat("uv.lock", ("uv", "lock"), ("uv", "remove"), "--upgrade-package"),
+    LockFormat("poetry.lock", ("poetry", "add", "--lock"), ("poetry", "remove", "--lock")),
+    LockFormat("pdm.lock", ("pdm", "add", "--no-sync"), ("pdm", "remove", "--no-sync")),
+    LockFormat("pylock.toml"),
+    LockFormat("Pipfile.lock", ("pipenv", "upgrade"), ("pipenv", "uninstall"), has_entries=False),
+    LockFormat(PIXI, has_entries=False),
+    LockFormat("conda-lock.yml", has_entries=False),
+)
+ENDINGS = tuple(dict.fromkeys((".txt", ".in", *SUFFIXES, *(PurePath(known.name).suffix for known in FORMATS))))
+
+
+def format_of(file: str) -> LockFormat | None:
+    """Return the format of a lock file with its usual name; None for any other file."""
+    return next((known for known in FORMATS if known.name == PurePath(file).name), None)
 
 
 @frozen
@@ -132,7 +164,7 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix == ".toml":
         raise UserMistake(
             f"{path} is not a lock file",
-            hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock, pixi.lock or Pipfile.lock",
+            hint=f"known lock files are {', '.join(known.name for known in FORMATS)}",
         )
     return read_requirement_file(path, environment)
 

@@ -83,13 +83,9 @@ class ReleaseLine:
             },
         )
 
-    def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
-        """Return a function that makes the probe of a trial, near the line's anchor.
-
-        Raises `UnknownRelease` if no release can be resolved.
-        """
+    def probes(self, prober: Probing, lock: Lock | None, anchor: int | None) -> Callable[[Trial], Probe]:
+        """Return a function that makes the probe of a trial, near the lock of a release; see `find_anchor`."""
         subject, names = self.question.subject, self.names
-        lock, anchor = find_anchor(self, prober)
         near, alone = self.beside(lock), self.beside(None)
 
         def probe(trial: Trial) -> Probe:

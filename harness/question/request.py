@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from attrs import evolve, field, frozen
 
-from harness.arguments import Option, OptionGroup, Options, Trait, check_between, documented, option_field, with_types
+from harness.arguments import Option, OptionGroup, Options, Trait, documented, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Signature, normalized_name
 from harness.model.culprit import Level
@@ -60,12 +60,17 @@ class Policy(Options):
         None,
         "--confirm",
         "Run both sides of the change this often again [default: as often as it takes to be sure].",
+        between=(0, 20),
     )
     flaky: bool = _search(
         False, "--flaky", "One run does not tell good from bad: repeat runs from the start.", not_for=(Trait.ASK,)
     )
     confidence: float = _search(
-        0.99, "--confidence", "How sure a release has to be before it is named.", shown_default=True
+        0.99,
+        "--confidence",
+        "How sure a release has to be before it is named.",
+        shown_default=True,
+        between=(0.5, 0.999999),
     )
     trust_ends: bool = _search(
         False,
@@ -93,6 +98,7 @@ class Policy(Options):
         "How long to search below the release: 90s, 10m, 1h.",
         metavar="TIME",
         unit="s",
+        between=(0, float("inf")),
         shown_default="2m, or as long as 40 runs take, up to 10m",
         not_for=(Trait.COMMITS, Trait.ASK),
     )
@@ -127,10 +133,6 @@ class Policy(Options):
         return self.words_of_given(lambda option: option.flag not in _OF_ONE_QUESTION)
 
     def __attrs_post_init__(self) -> None:
-        check_between("Policy(confirm=...)", self.confirm, 0, 20)
-        check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
-        if self.time_s is not None:
-            check_between("Policy(time_s=...)", self.time_s, 0)
         if "(" in self.metric:
             try:
                 check_pattern(self.metric)

@@ -20,7 +20,7 @@ from harness.errors import BadRepository, UserMistake
 from harness.model import name_of
 from harness.model.culprit import Introduction
 from harness.model.requirements import exact_version
-from harness.question.lockfiles import Pins, environment_of, read_pins
+from harness.question.lockfiles import ENDINGS, FORMATS, Pins, environment_of, read_pins
 from harness.question.project_requirements import RequestedExtras, requirements_of
 from harness.repository.declared import FILES, text_of
 from harness.repository.git import Repository, git_output
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from harness.model.culprit import Commit
 
 # HEAD@{2} has no file, so the first @ ends it.
-_AT = re.compile(r"(?P<file>[^@]*\.(?:txt|in|toml|lock|ya?ml))@(?P<revision>.+)")
+_AT = re.compile(rf"(?P<file>[^@]*(?:{'|'.join(map(re.escape, ENDINGS))}))@(?P<revision>.+)")
 _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[\s=]*(?P<path>[^\s#]+)", re.MULTILINE)
 _NAME = re.compile(r"""^.\s*"?name"?\s*[=:]\s*["'](?P<name>[\w.-]+)""")
 _DECLARES = "pyproject.toml"
 _MOST_FILES = 100  # that one file includes
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock", "pixi.lock", "conda-lock.yml")
 _DEFAULT_BRANCHES = ("origin/HEAD", "main", "master")
 _LISTS = ("*requirements*.txt", "requirements/*.txt", "*/requirements*.txt", "environment.yml", "environment.yaml")
 _MOST_SHOWN = 6  # changed lines of a package
@@ -160,7 +159,7 @@ def commit_at(path: Path, revision: str, day: datetime | None, option: str) -> t
 
 def locks_of(root: Path) -> tuple[Path, ...]:
     """Return the lock files of a folder, those of workspaces that it is a member of, and its requirements.txt."""
-    paths = [root / name for name in _LOCKS]
+    paths = [root / known.name for known in FORMATS]
     with contextlib.suppress(BadRepository):
         repository = Repository.open(root)
         paths += [repository.folder / path for path in _locks_above(repository.folder, repository.inside)]
@@ -212,7 +211,7 @@ class LockHistory:
             if not git_output(repository.folder, "rev-parse", "--verify", "--quiet", "HEAD"):
                 return None
             locks = (
-                *(normpath(f"{inside or '.'}/{name}") for name in _LOCKS),
+                *(normpath(f"{inside or '.'}/{known.name}") for known in FORMATS),
                 *_locks_above(repository.folder, inside),
             )
             if commits := repository.changing(*locks):

@@ -50,6 +50,15 @@ if TYPE_CHECKING:
 _SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
 _FORMATS = ("md", "html")
 _SHOWN_CHANGES = 12
+# The columns of the steps, each with how a page shows it.
+_COLUMNS = {
+    "release": "name",
+    "verdict": "verdict",
+    "runs": "brief",
+    "why": "words",
+    "time": "brief",
+    "observation": "code",
+}
 
 
 def store_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
@@ -157,6 +166,7 @@ def _part(
         "traceback": _trace(stored, shows_bug) if shows_bug else "",
         "cells": _cells(answer, steps),
         "steps": steps,
+        "columns": _COLUMNS,
         "runs": len(answer.steps),
         "sides": sides,
         "how_to": how_to_reproduce(stored) if sides else [],
@@ -194,7 +204,7 @@ def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
                 "release": release,
                 "verdict": shown.verdict,
                 "why": shown.reason,
-                "runs": f"{alike} of {counted(len(ran), 'run')}" if len(ran) > 1 else "",
+                "runs": f"{alike} of {counted(len(ran), 'run')}" if len(ran) > 1 else "1",
                 "time": f"{sum(fresh):.1f} s" if fresh else "known already",
                 "observation": shown.observation,
             }

@@ -21,6 +21,7 @@ from harness.model import Device, Outcome, RaisedException, TestOutcome, TestRes
 from harness.model.observation import EXIT, TESTS_LIMIT, WHOLE_RUN, Trace, bounded
 from harness.model.text import one_line, plain
 from harness.run.devices import outcome_of_text
+from harness.run.launch import marshalled
 from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, valid
 
 _ONLY = "--harness-only="
@@ -225,7 +226,7 @@ class Collection:
 
 def add_startup(env: dict[str, str], file: Path, outside: Mapping[str, Any]) -> None:
     """Have each Python process of a command record what it uses besides its environment, as the file will say."""
-    file.write_text(json.dumps(outside), encoding="utf-8")
+    file.write_bytes(marshalled(outside))
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
     env["HARNESS_OUTSIDE"] = str(file)
 

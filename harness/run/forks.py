@@ -8,20 +8,17 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from attrs import evolve, frozen
 
 from harness.model import Device
-from harness.run.launch import ScratchFolder, scratch_folder
+from harness.run.launch import ForkedGuard, ScratchFolder, fork_guard, scratch_folder
 from harness.run.process import GUARD, ZygoteFailed, end_strays
 from harness.run.runner import INSIDE, Job, environment_of, file_access
 from harness.run.sandbox import DIE_WITH_PARENT
 
 _ENDS_WITHIN_S = 10.0
-_FORKS_WITHIN_S = 10.0
-_GUARD, _ANOTHER = b"f", b"z"  # requests, as in inside/zygote.py
+_ANOTHER = b"z"  # the request for another zygote, as in inside/zygote.py
 
 
 @frozen
@@ -37,26 +34,21 @@ class Zygote:
     executed: frozenset[str] = frozenset()
 
     @contextlib.contextmanager
-    def guard(self) -> Iterator[Any]:
-        """Fork a guard, which waits for the request of a run on its `stdin`; it ends with the context.
+    def guard(self) -> Iterator[ForkedGuard]:
+        """Fork a guard, which waits for the request of a run; it ends with the context.
 
         Raises `ZygoteFailed` if it can't be forked.
         """
-        ours, theirs = socket.socketpair()
-        with ours:
-            try:
-                with theirs:
-                    socket.send_fds(self.control, [_GUARD], [theirs.fileno()])
-                ours.settimeout(_FORKS_WITHIN_S)
-                if not ours.recv(1):
-                    raise ZygoteFailed("a fork died before it started")
-            except TimeoutError:
-                raise ZygoteFailed(f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s") from None
-            except OSError as error:
-                raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
-            ours.settimeout(None)
-            with ours.makefile("rwb", buffering=0) as channel:
-                yield SimpleNamespace(stdin=channel, stdout=channel)
+        try:
+            guard = fork_guard(self.control)
+        except EOFError:
+            raise ZygoteFailed("a fork died before it started") from None
+        except TimeoutError:
+            raise ZygoteFailed("a fork hung before it started") from None
+        except OSError as error:
+            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
+        with guard.channel:
+            yield guard
 
 
 @contextlib.contextmanager
@@ -81,7 +73,7 @@ def started_zygote(job: Job, modules: Sequence[str], parent: Zygote | None = Non
             "work": str(folder.work),
             "log": str(folder.log),
         }
-        folder.job.write_text(json.dumps(order), encoding="utf-8")
+        folder.order.write_text(json.dumps(order), encoding="utf-8")
         starting = _forked(parent, folder) if parent is not None else _process(job, folder, env)
         with starting as control:
             problem, executed = _report(control, job.repro.timeout)
@@ -104,7 +96,7 @@ def _process(job: Job, folder: ScratchFolder, env: Mapping[str, str]) -> Iterato
     ours, theirs = socket.socketpair()
     with theirs, folder.log.open("wb") as log:
         process = subprocess.Popen(
-            [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.job)],
+            [*sandbox, str(job.place.python), str(INSIDE / "zygote.py"), str(folder.order)],
             stdin=theirs.fileno(),
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -131,7 +123,7 @@ def _forked(parent: Zygote, folder: ScratchFolder) -> Iterator[socket.socket]:
         try:
             with theirs:
                 socket.send_fds(parent.control, [_ANOTHER], [theirs.fileno()])
-            ours.sendall(f"{folder.job}\n".encode())
+            ours.sendall(f"{folder.order}\n".encode())
         except OSError as error:
             raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
         yield ours

@@ -1,13 +1,14 @@
 """Runs one process tree under limits and kills all of it at the end, even if the harness is killed with SIGKILL.
 
-Imported by `python -I -S`, standard library only. It reads its request from stdin, a line with its size and then a
-marshalled value, and keeps watching stdin: end of file means that the harness has ended, a byte means cancel. It
-answers with one line of JSON.
+Imported by `python -I -S`, standard library only. A guard is a fork of the process that imported it (`serve`), or of
+one that runs are forked from (`inside/zygote.py`). It prints its process id and reads its request from stdin, a line
+with the size and then a marshalled value. It keeps watching stdin: end of file means that the harness has ended, a byte
+means cancel. It answers with one line of JSON.
 It reads the output of the tree from a pipe and writes it to the log, and stops a tree that prints too much. What a tree
 could do to its own log, such as `echo x > /dev/stderr`, which truncates a file, it can't do to a pipe.
 """
 
-# Each run and each call of uv starts it, so it imports only what starts at once: json would need re, signal would need
+# Each command of the harness starts it, so it imports only what starts at once: json would need re, signal would need
 # enum, and contextlib or pathlib would take as long as all the rest of this module.
 # ruff: noqa: PTH110, PTH123, PTH208
 
@@ -38,6 +39,7 @@ _PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
 _KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1  # keyctl(2), by machine
+_FD_BYTES = 4  # of a file descriptor in a message (cmsg(3))
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _FATAL = frozenset(
     {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
@@ -432,7 +434,44 @@ def _as_json(answer: dict[str, Any]) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
 
 
-def main(kind: type[Guard] = Guard) -> None:
+def serve(kind: type[Guard] = Guard) -> None:
+    """Fork a guard for each socket that arrives on the socket that is stdin, until that is closed."""
+    import _socket  # socket would import selectors and enum
+
+    control = _socket.socket(fileno=0)
+    if _LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    while True:
+        message, sent, _, _ = control.recvmsg(1, _socket.CMSG_SPACE(_FD_BYTES))
+        with _ignored(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not message:
+            os._exit(0)
+        channel = int.from_bytes(sent[0][2][:_FD_BYTES], sys.byteorder)
+        if os.fork() == 0:
+            os.dup2(channel, 2)
+            become(channel, kind)
+        os.close(channel)
+
+
+def become(channel: int, kind: type[Guard]) -> None:
+    """Be a guard of this class in a fork, whose stdin and stdout are the socket `channel`, and exit."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        for number in (0, 1):
+            os.dup2(channel, number)
+        os.close(channel)
+        os.write(1, b"%d\n" % os.getpid())
+        _main(kind)
+    except BaseException:  # noqa: BLE001 - of a fork, whatever it is must be reported
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(0)
+
+
+def _main(kind: type[Guard]) -> None:
     """Read the request, carry it out with a guard of this class, and print the result."""
     head, rest = b"", b""
     while not head or len(rest) < int(head):
@@ -447,7 +486,3 @@ def main(kind: type[Guard] = Guard) -> None:
     result = {"reason": "cancelled"} if cancels else kind(request).run()
     with _ignored(OSError):  # the reader may have ended
         os.write(1, f"{_as_json(result)}\n".encode())
-
-
-if __name__ == "__main__":
-    main()

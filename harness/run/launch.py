@@ -10,6 +10,8 @@ import marshal
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -48,7 +50,9 @@ LOG_KEPT = 16 * 1024 * 1024
 OUTPUT_LIMIT = 1024 * 1024 * 1024  # a run that prints more is killed
 _GZIP_LEVEL = 3  # logs compress well at any level, and higher levels take seconds
 _SHARE_OF_MEMORY = 0.9
-_GUARD_ENDS_WITHIN_S = 20.0
+_GUARD_ENDS_WITHIN_S = 20.0  # also what it is forked from
+_FORKS_WITHIN_S = 10.0
+_PID_BYTES = 32
 _GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 _QUERY_S = 20.0
 _MARSHAL = 2  # the format that each Python reads, also that of an environment
@@ -71,7 +75,7 @@ class ScratchFolder:
         ours = root / "harness"  # scripts don't use it
         self.report = ours / "report.json"  # of the child driver
         self.imports = ours / "imports.json"  # the import graph of a traced run
-        self.job = ours / "job.json"  # for the child driver
+        self.order = ours / "order"  # for the child driver, or for each Python process of a command
         self.outside = ours / "outside.jsonl"  # what the run uses besides its environment
         self.log = ours / "log"  # stdout and stderr
 
@@ -233,36 +237,90 @@ def guard_request(
         "output_limit": limits.output,
         "sandbox": list(sandbox),
     }
-    written = marshal.dumps(request, _MARSHAL)
+    written = marshalled(request)
     return b"%d\n%b" % (len(written), written)
 
 
+def marshalled(value: Any) -> bytes:
+    """Return plain data for a process of a run, which reads it without an import that takes time."""
+    return marshal.dumps(value, _MARSHAL)
+
+
 # A module is compiled once, a script each time it is started.
-_IMPORT_GUARD = "import sys; sys.path.append(sys.argv[1]); import guard; guard.main()"
+_IMPORT_GUARD = "import sys; sys.path.append(sys.argv[1]); import guard; guard.serve()"
+_GUARD = b"g"  # the request for a guard; see inside/zygote.py
 
 
-@contextlib.contextmanager
-def started_guard(program: Path, env: Mapping[str, str]) -> Iterator[Any]:
-    """Start a guard, which waits for its request; it ends every process that it started with the context."""
-    options = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
-    guard: Any = subprocess.Popen(
-        [sys.executable, *options, "-c", _IMPORT_GUARD, str(program.parent)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-        start_new_session=True,  # so that Ctrl-C in a terminal reaches only the harness
-        # The children of the guard could read its environment under /proc.
-        env={name: value for name, value in env.items() if name in _GUARD_NEEDS},
-    )
-    with guard:
+class GuardServer:
+    """A process that has imported the guard, of which guards are forks; `control` is its socket."""
+
+    def __init__(self, program: Path) -> None:
+        options = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+        self.control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, *options, "-c", _IMPORT_GUARD, str(program.parent)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # so that Ctrl-C in a terminal reaches only the harness
+                # The children of the guard could read its environment under /proc.
+                env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
+            )
+
+    def end(self) -> None:
+        """End it, but none of its guards."""
+        self.control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a run has stopped it
+            self._process.wait(_GUARD_ENDS_WITHIN_S)
+        self._process.kill()
+        self._process.wait()
+
+
+class ForkedGuard(NamedTuple):
+    """A guard that waits for its request: the socket that is its stdin and stdout, and its process id.
+
+    In a sandbox the process id is that in the sandbox.
+    """
+
+    channel: socket.socket
+    pid: int
+
+    def end(self) -> None:
+        """Let it kill its process tree, and wait until it has ended; not for one in a sandbox."""
         try:
-            yield guard
-        finally:
-            guard.stdin.close()  # which makes the guard kill the process tree
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                guard.wait(_GUARD_ENDS_WITHIN_S)
-            guard.kill()
+            self.channel.shutdown(socket.SHUT_WR)
+            self.channel.settimeout(_GUARD_ENDS_WITHIN_S)
+            while self.channel.recv(1 << 16):
+                pass
+        except TimeoutError:
+            self.kill()
+        except OSError:  # it has ended
+            pass
+
+    def kill(self) -> None:
+        """Kill it; not one in a sandbox."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def fork_guard(control: socket.socket) -> ForkedGuard:
+    """Fork a guard from the process that has the other end of `control`.
+
+    Raises `TimeoutError` if the fork does not start, `EOFError` if it died before, and another `OSError` if that
+    process has ended.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as unless_forked:
+        unless_forked.enter_context(ours)
+        with theirs:
+            socket.send_fds(control, [_GUARD], [theirs.fileno()])
+        ours.settimeout(_FORKS_WITHIN_S)
+        if not (pid := ours.recv(_PID_BYTES)):
+            raise EOFError
+        ours.settimeout(None)
+        unless_forked.pop_all()
+    return ForkedGuard(ours, int(pid))
 
 
 def output_of(query: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import enum
 import errno
@@ -14,14 +15,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import Limits, guard_request, started_guard
+from harness.run.launch import ForkedGuard, GuardServer, Limits, fork_guard, guard_request
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
@@ -40,6 +42,9 @@ class GuardFailed(Exception):
 _POLL_MS = 100
 _SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
 _STRAYS_END_WITHIN_S = 10.0
+_STARTS = 2
+_servers: dict[tuple[int, Path], GuardServer] = {}
+_starting = threading.Lock()
 
 
 class Cancelled(Exception):
@@ -116,12 +121,12 @@ def run_guarded(
     limits: Limits,
     output: Path,
     sandbox: Sequence[str] = (),
-    forked: Callable[[], AbstractContextManager[Any]] | None = None,
+    forked: Callable[[], AbstractContextManager[ForkedGuard]] | None = None,
 ) -> Ended:
     """Run a command within limits until it ends, and append its output to `output`.
 
     All its processes have ended on return. `sandbox` is the command that creates a sandbox and starts the rest of its
-    command line in it (see sandbox.py). `forked` forks a guard; None starts a new process.
+    command line in it (see sandbox.py). `forked` forks a guard from a zygote.
 
     Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
     created, `Cancelled` if the run is cancelled, and `HarnessFault` if the guard itself fails.
@@ -129,8 +134,8 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
-    with forked() if forked is not None else started_guard(GUARD, os.environ) as guard:
-        answer = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
+    with forked() if forked is not None else _guard() as guard:
+        answer = _converse(guard.channel, request, begun + limits.wall_s + _SILENT_S)
         if answer is None and forked is None:
             guard.kill()  # stopped by a signal, it would not notice the end of its context
     if not answer and forked is not None:
@@ -146,26 +151,54 @@ def run_guarded(
         raise HarnessFault(f"the guard of {command[0]} failed: {error}") from None
 
 
-def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
+@contextlib.contextmanager
+def _guard() -> Iterator[ForkedGuard]:
+    """Fork a guard, which ends with the context. Raises `HarnessFault` if that fails."""
+    guard = _forked_guard()
+    with guard.channel:
+        try:
+            yield guard
+        finally:
+            guard.end()
+
+
+def _forked_guard() -> ForkedGuard:
+    own = os.getpid(), GUARD  # a fork of this process has servers of its own
+    with _starting:
+        for _ in range(_STARTS):  # a run may have ended the server
+            server = _servers[own] = _servers.get(own) or GuardServer(GUARD)
+            try:
+                return fork_guard(server.control)
+            except (EOFError, OSError):
+                _servers.pop(own).end()
+    raise HarnessFault("no guard can be forked")
+
+
+@atexit.register
+def _end_servers() -> None:
+    for (pid, _), server in _servers.items():
+        if pid == os.getpid():
+            server.end()
+
+
+def _converse(channel: socket.socket, request: bytes, deadline: float) -> bytes | None:
     """Send a request to a guard and return its answer; None if there is none at the deadline."""
-    with contextlib.suppress(ConnectionError):  # the guard has ended; its answer is on stdout
-        unsent = memoryview(request)
-        while unsent:
-            unsent = unsent[stdin.write(unsent) :]
+    with contextlib.suppress(ConnectionError):  # the guard has ended; its answer is in the channel
+        channel.sendall(request)
     answer = b""
     poller = select.poll()  # unlike select, it accepts any file descriptor
-    poller.register(stdout, select.POLLIN)
+    poller.register(channel, select.POLLIN)
     while True:
         if _unwanted.get().is_set():
             with contextlib.suppress(ConnectionError):  # it may have just ended
-                stdin.write(b"c")
+                channel.send(b"c")
         if time.monotonic() > deadline:  # a process stopped by a signal does not answer, but can be killed
             return None
         if not poller.poll(_POLL_MS):
             continue
         piece = b""
-        with contextlib.suppress(ConnectionResetError):  # a forked guard ended before it read everything
-            piece = stdout.read(1 << 16)
+        with contextlib.suppress(ConnectionResetError):  # the guard ended before it read everything
+            piece = channel.recv(1 << 16)
         if not piece:
             return answer
         answer += piece

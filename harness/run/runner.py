@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import math
 import os
 import shutil
@@ -26,6 +25,7 @@ from harness.run.launch import (
     Limits,
     ScratchFolder,
     keep_log,
+    marshalled,
     process_environment,
     remove_tree,
     repro_variables,
@@ -239,7 +239,7 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
     """
     outside = _outside(scratch, job)
     if job.repro.argv:
-        add_startup(env, scratch.outside.with_suffix(".json"), outside)
+        add_startup(env, scratch.order, outside)
         if job.recorded.imports is not None:
             env["HARNESS_IMPORTS"] = str(scratch.imports)
         return _command(job)
@@ -255,8 +255,8 @@ def _started_by(scratch: ScratchFolder, job: Job, env: dict[str, str]) -> list[s
         "imports": str(scratch.imports) if job.recorded.imports is not None else None,
         "outside": outside,
     }
-    scratch.job.write_text(json.dumps(order), encoding="utf-8")
-    return [str(job.place.python), *launcher(job.repro, job.device, env), str(INSIDE / "child.py"), str(scratch.job)]
+    scratch.order.write_bytes(marshalled(order))
+    return [str(job.place.python), *launcher(job.repro, job.device, env), str(INSIDE / "child.py"), str(scratch.order)]
 
 
 def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:

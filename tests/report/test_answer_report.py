@@ -228,7 +228,7 @@ def test_repetitions_of_a_release_are_one_row_and_it_is_bad_if_one_run_was() -> 
     assert page.content["parts"][0]["runs"] == 4
     known, ran = page.content["parts"][0]["steps"]
     assert known == {
-        "release": "1.1", "verdict": "good", "why": "ran", "runs": "", "time": "known already", "observation": "p"
+        "release": "1.1", "verdict": "good", "why": "ran", "runs": "1", "time": "known already", "observation": "p"
     }  # fmt: skip
     assert (ran["verdict"], ran["runs"], ran["time"], ran["observation"]) == ("bad", "1 of 3 runs", "1.5 s", "o1")
     assert [cell["letter"] for cell in page.content["parts"][0]["cells"] if cell["release"] == "1.2"] == ["B"]

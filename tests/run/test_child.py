@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.run import runner
+from harness.run.launch import marshalled
 
 CHILD = Path(runner.__file__).with_name("inside") / "child.py"
 OLD_AND_NEW = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -18,7 +19,7 @@ OLD_AND_NEW = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 def child(folder, source, *, python=sys.executable, emulation=None):
     """Run the driver; return its report (None if there is none) and the finished process."""
-    script, report, job = folder / "script" / "probe.py", folder / "report.json", folder / "job.json"
+    script, report, job = folder / "script" / "probe.py", folder / "report.json", folder / "order"
     script.parent.mkdir()
     script.write_text(source)
     order = {
@@ -26,7 +27,7 @@ def child(folder, source, *, python=sys.executable, emulation=None):
         "report": str(report),
         "emulation": emulation and {"package": str(emulation), "capability": "8.6"},
     }
-    job.write_text(json.dumps(order))
+    job.write_bytes(marshalled(order))
     done = subprocess.run([python, CHILD, job], cwd=folder, capture_output=True, text=True, check=False)
     return (json.loads(report.read_text()) if report.exists() else None), done
 

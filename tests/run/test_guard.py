@@ -160,11 +160,10 @@ def test_kill_9_of_the_harness_leaves_no_process(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])},
     )
     started = probes.told_pids(pids, 2)
-    guard = [child.pid for child in probes.psutil.Process(harness.pid).children()]
-    assert len(guard) == 1
+    server, guard, *_ = probes.psutil.Process(harness.pid).children(recursive=True)
     harness.send_signal(signal.SIGKILL)
     harness.wait()
-    assert probes.all_gone(started + guard)
+    assert probes.all_gone([*started, server.pid, guard.pid])
 
 
 def test_ctrl_c_in_the_terminal_reaches_only_the_harness(tmp_path):
@@ -199,13 +198,13 @@ time.sleep(1000)
 
 
 class OverdueWhenStopped:
-    """A clock that is past every limit while a child of this process is stopped."""
+    """A clock that is past every limit while a process below this one is stopped."""
 
     sleep = time.sleep
 
     def monotonic(self):
         """Return the time in seconds."""
-        children = probes.psutil.Process().children()
+        children = probes.psutil.Process().children(recursive=True)
         return time.monotonic() + 1000 * any(child.status() == probes.psutil.STATUS_STOPPED for child in children)
 
 
@@ -217,6 +216,16 @@ def test_a_command_that_signals_its_guard_is_killed_with_its_children(tmp_path, 
     ended = guarded(tmp_path, python(SIGNALS_ITS_GUARD.format(name)), env=env)
     assert ended.reason is EndReason.LOST
     assert probes.all_gone(probes.told_pids(pids, 1))
+
+
+def test_a_run_that_kills_what_guards_are_forked_from_disturbs_no_later_run(tmp_path):
+    source = (
+        "import os, signal\n"
+        "status = open(f'/proc/{os.getppid()}/status').read().splitlines()\n"
+        "server, = [int(line.split()[1]) for line in status if line.startswith('PPid:')]\n"
+        "os.kill(server, signal.SIGKILL)\n"
+    )
+    assert [guarded(tmp_path, python(source)).returncode for _ in range(2)] == [0, 0]
 
 
 def test_the_guard_has_no_variables_of_the_user(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ RAISES = "\nraise RuntimeError('the bug')\n"
 TAMPERING = {
     "a silent excepthook": "import sys\nsys.excepthook = lambda *a: None",
     "an exit in atexit": "import atexit, os\natexit.register(lambda: os._exit(0))",
+    "no JSON": "import json\njson.dumps = json.dump = None",
     "no open": "import builtins\nbuiltins.open = None",
     "another __main__": "import sys\nsys.modules['__main__'] = None",
     "closed files": "import os\nos.closerange(0, 1000)",
@@ -45,8 +46,8 @@ def test_an_exception_whose_text_fails_never_counts_as_success(tmp_path, way):
 
 
 NO_REPORTS = {
-    "no JSON": "import json\njson.dumps = json.dump = None",
-    "an empty JSON": "import json\njson.dumps = lambda *a, **k: '{}'",
+    "no encoder": "import sys\nsys.modules['_harness_child'].make_encoder = None",
+    "an empty report": "import sys\nsys.modules['_harness_child'].make_encoder = lambda *a: lambda *a: ['{}']",
     "no writing": "import os\nos.write = os.open = os.replace = None",
     "a class that hides its name": """
 class Meta(type):

@@ -140,7 +140,9 @@ NO_LAST_WORD = {
     "leaves it to a fork and exits": "import os, sys, time\nif os.fork(): sys.exit(0)\ntime.sleep(5)\n1 / 0\n",
     "changes its exit code": "import atexit, os, sys\natexit.register(os._exit, 0)\nsys.exit(3)\n",
     "kills its guard": "import os, signal, time; os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)",
-    "breaks its report": "import glob, json, os, sys\nprint('x')\njson.dumps = lambda *a, **k: '{\"end\": [1]}'\n",
+    "breaks its report": (
+        "import sys\nsys.modules['_harness_child'].make_encoder = lambda *a: lambda *a: ['{\"end\": [1]}']\n"
+    ),
 }
 
 

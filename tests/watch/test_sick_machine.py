@@ -15,7 +15,7 @@ from harness.events import SILENT
 from harness.matrix import read_matrix
 from harness.matrix.running import Sessions, expanded_by_index, open_sessions
 from harness.model import Device, Outcome, RaisedException
-from harness.probing.retrying import RetryingProber
+from harness.probing import Prober
 from harness.run.devices import Gpu
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
@@ -68,7 +68,7 @@ class Sick:
 
 
 @frozen
-class SickProber(RetryingProber):
+class SickProber(Prober):
     """Runs nothing: a lock with the broken helper fails, and the machine fails others as it likes."""
 
     sick: Sick = field(kw_only=True, eq=False)
@@ -83,7 +83,7 @@ class SickProber(RetryingProber):
         """Runs of nights before are forgotten."""
         return super().current(key) if key in self.tonight else None
 
-    def _run_once(self, prepared, environment, *, apart):
+    def _run_once(self, prepared, environment, gpus, *, apart):
         lock, fault = environment.lock, self.sick.fault()
         if fault is None and lock.version_of("helper") == "1.2":
             fault = ("builtins.RuntimeError", MESSAGE, 1, "")
@@ -93,7 +93,7 @@ class SickProber(RetryingProber):
         ended, limits = Ended(code, EndReason.ENDED, 0.1, 1), Limits(300, 2**30)
         outcome, detail = classify(ended, report, device=Device.CUDA, limits=limits, printed=printed)
         in_use = 8 * 2**30 if outcome is Outcome.OUT_OF_MEMORY else 0
-        machine = {**self.gpus[0].facts, "device_memory_in_use": in_use}
+        machine = {**gpus[0].facts, "device_memory_in_use": in_use}
         ran = Ran(outcome=outcome, detail=detail, exit_code=code, exception=exception, machine=machine)
         return ran, ()
 
@@ -101,7 +101,7 @@ class SickProber(RetryingProber):
 @pytest.fixture
 def machine(nights, monkeypatch):
     """Sessions on a sick machine with two GPUs, the matrix, and the machine."""
-    monkeypatch.setattr("harness.probing.retrying._PAUSE_S", 0.0)
+    monkeypatch.setattr("harness.probing.prober._PAUSE_S", 0.0)
     for name, value in nights.harness.environ.items():
         monkeypatch.setenv(name, value)
     (Path.cwd() / "repros" / "step.py").write_text(REPRO, encoding="utf-8")

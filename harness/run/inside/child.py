@@ -1,23 +1,27 @@
 """Runs one script inside the probed environment, as `python script.py` would, and reports what happened.
 
-Started as `python child.py JOB.json`. It writes the report file completely or not at all. Output, traceback and exit
+Started as `python child.py JOB`. It writes the report file completely or not at all. Output, traceback and exit
 code are the same as without it.
 """
 
-# Importing pathlib would take as long as all the rest of this module.
+# Each run starts it, so it imports only what starts at once: json would need re, and pathlib, importlib.util or typing
+# would take as long as all the rest of this module.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH109, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.util
 import io
-import json
+import marshal
 import os
 import sys
-import types
-from typing import Any
+from _json import encode_basestring_ascii, make_encoder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_Module = type(sys)
 _ACCESS_MODE = os.O_WRONLY | os.O_RDWR
 _INTERRUPTED = 130
 
@@ -89,12 +93,15 @@ def _is_forked_copy_running() -> bool:
 
 def load(name: str, path: str) -> Any:
     """Import a file, or a package by its `__init__.py`, as `name`, which no installed package can have."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    spec = importlib.machinery.ModuleSpec(name, loader, origin=path, is_package=path.endswith("__init__.py"))
+    module = _Module(name)
+    module.__spec__, module.__loader__, module.__package__, module.__file__ = spec, loader, spec.parent, path
+    if spec.submodule_search_locations is not None:
+        module.__path__ = spec.submodule_search_locations
+        module.__path__.append(os.path.dirname(path))
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     return module
 
 
@@ -102,7 +109,7 @@ def _run_script(path: str) -> None:
     """Execute the file as `__main__`. The module stays until the interpreter ends, because threads need it."""
     with io.open_code(path) as file:
         source = file.read()
-    main = types.ModuleType("__main__")
+    main = _Module("__main__")
     main.__dict__.update(
         __file__=path,
         __builtins__=sys.modules["builtins"],
@@ -161,8 +168,8 @@ def run_command(argv: list[str], env: dict[str, str]) -> int:
     """Run a module that Python runs, or a Python script below `bin`, in a fork; return the exit code of the command."""
     here = os.path.dirname(os.path.abspath(__file__))
     if "HARNESS_OUTSIDE" in env:
-        with open(env["HARNESS_OUTSIDE"], encoding="utf-8") as file:
-            note_outside(json.load(file))
+        with open(env["HARNESS_OUTSIDE"], "rb") as file:
+            note_outside(marshal.load(file))  # noqa: S302 - the harness has written it
     sys.path[:] = [folder for folder in sys.path if folder != os.path.join(here, "startup")]
     try:
         if argv[1:2] == ["-m"]:
@@ -188,7 +195,7 @@ def _run_module(name: str) -> None:
     """Execute a module as `__main__`, as `python -m` does."""
     import runpy
 
-    sys.modules["_harness_child"], sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    sys.modules["_harness_child"], sys.modules["__main__"] = sys.modules["__main__"], _Module("__main__")
     sys.modules["__main__"].__dict__["__builtins__"] = sys.modules["builtins"]
     runpy._run_module_as_main(name)  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls
 
@@ -221,7 +228,8 @@ def _write_to_stderr(text: str) -> None:
 
 def _write_whole(path: str, report: dict[str, Any]) -> None:
     """Write the report atomically, with os.write because the script may have replaced `open`."""
-    data = json.dumps(report, default=str).encode("utf-8", "backslashreplace")
+    as_json = make_encoder(None, str, encode_basestring_ascii, None, ": ", ", ", False, False, True)
+    data = "".join(as_json(report, 0)).encode()
     os.makedirs(os.path.dirname(path), exist_ok=True)
     part = f"{path}.part"
     file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -287,8 +295,8 @@ def _as_rank(job: dict[str, Any], rank: str) -> None:
 
 def main(job_path: str) -> int:
     """Run the job and return the exit code of the script."""
-    with open(job_path, encoding="utf-8") as file:
-        job = json.load(file)
+    with open(job_path, "rb") as file:
+        job = marshal.load(file)  # noqa: S302 - the harness has written it
     pid = os.getpid()
     if job.get("launched"):
         _as_rank(job, os.environ.get("RANK", "0"))

@@ -4,16 +4,16 @@ Each is one line of JSON, written at once, so that it survives a crash: `r` a fi
 opened to write, `d` a folder that was listed, `x` a program that was started, `s` the words of a shell.
 """
 
-# Scripts may replace anything, so what is needed later is bound here. Importing pathlib takes time.
-# ruff: noqa: PTH100, PTH113, PTH120, PTH123
+# Scripts may replace anything, so what is needed later is bound here. Each Python process of a run imports this module,
+# so it imports only what starts at once: json would need re, and contextlib or typing would take as long.
+# ruff: noqa: PTH100, PTH113, PTH120, PTH123, S110
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import sys
-from json import dumps as _dumps
+from _json import encode_basestring_ascii as _quoted
 from os import close as _close
 from os import fsdecode as _fsdecode
 from os import open as _open
@@ -21,10 +21,11 @@ from os import write as _write
 from os.path import abspath as _absolute
 from os.path import isfile as _is_file
 from os.path import realpath as _real
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _TO_WRITE = os.O_WRONLY | os.O_RDWR
@@ -46,11 +47,14 @@ _is_installed = False
 
 def end() -> None:
     """Record the files that are mapped into memory: libraries, and data that was not opened by Python."""
-    with contextlib.suppress(Exception), open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            path = line.partition("/")
-            if path[1]:
-                _note_path("r", f"/{path[2].rstrip()}")
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                path = line.partition("/")
+                if path[1]:
+                    _note_path("r", f"/{path[2].rstrip()}")
+    except Exception:  # noqa: BLE001 - as in `_note`
+        pass
 
 
 def begin(job: dict[str, Any] | None = None) -> None:
@@ -85,7 +89,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
             _note_program(args)
         elif event == "os.system":
             _note_shell(_fsdecode(args[0]))
-    except Exception:  # noqa: BLE001, S110 - evidence, without which an older result may be taken
+    except Exception:  # noqa: BLE001 - evidence, without which an older result may be taken
         pass
 
 
@@ -142,6 +146,6 @@ def _append(kind: str, text: str) -> None:
     # Opened for each line: a script may close all files, and its next one would get our number.
     file = _open(_record, _FLAGS, 0o600)
     try:
-        _write(file, (_dumps({kind: text}) + "\n").encode())
+        _write(file, f'{{"{kind}": {_quoted(text)}}}\n'.encode())
     finally:
         _close(file)

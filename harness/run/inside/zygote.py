@@ -159,16 +159,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             os.close(channel)
             continue
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            for number in (0, 1):
-                os.dup2(channel, number)
-            os.close(channel)
-            os.write(1, b"\n")  # this fork did not hang; white space before the answer is ignored
-            try:
-                guard.main(ForkingGuard)
-            finally:
-                os._exit(0)
+            guard.become(channel, ForkingGuard)
         os.close(channel)
 
 

@@ -28,6 +28,6 @@ class Guard(itself.Guard):
                 return reason
 
 
-def main():
+def serve():
     """As that of the guard."""
-    itself.main(Guard)
+    itself.serve(Guard)

@@ -1,25 +1,24 @@
 """Describes how a process ended, as plain data: its exception, the installed files it used, and its device."""
 
-# Importing pathlib would take as long as all the rest of this module.
+# Each run imports it, so it imports only what starts at once: pathlib, re or typing would take as long as all the rest
+# of this module.
 # ruff: noqa: PTH100, PTH109, PTH113, PTH118, PTH119, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
-import linecache
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
+    from typing import Any
 
 _INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of the child driver
 _MESSAGE_LIMIT = 20_000
 _OUTERMOST, _INNERMOST = 50, 150  # frames to keep of an endless recursion
 _CHAIN_LIMIT = 50
-_FIELD = re.compile(r"^(Name|Version):[ \t]*(\S+)", re.MULTILINE)
 _HEAD = 4096  # both fields are at the top of the file; the description follows the first empty line
 _METADATA = (".dist-info", ".egg-info")
 
@@ -132,17 +131,20 @@ def _frames(trace: TracebackType | None, places: Places) -> Iterator[dict[str, A
 
 def _text(path: str, line: int, names: dict[str, Any]) -> str:
     try:
+        import linecache  # which takes long, and which runs that end well don't need
+
         return linecache.getline(path, line, names).strip()
     except Exception:  # noqa: BLE001 - keep the frames even if the script replaced `open`
         return ""
 
 
-class Distribution(NamedTuple):
+class Distribution:
     """An installed distribution; `folder` holds its RECORD, if it has one."""
 
-    name: str
-    version: str
-    folder: str
+    def __init__(self, name: str, version: str, folder: str) -> None:
+        self.name = name
+        self.version = version
+        self.folder = folder
 
 
 def used_files(noted: Iterable[str], roots: list[str]) -> list[str]:
@@ -180,7 +182,7 @@ def distributions(path: Iterable[str]) -> list[Distribution]:
                 one = _distribution(os.path.join(folder, entry))
                 if one is not None:
                     found.setdefault(one.name, one)
-    return sorted(found.values())
+    return [found[name] for name in sorted(found)]
 
 
 def owners(used: Iterable[str], installed: Iterable[Distribution], roots: list[str]) -> dict[str, str]:
@@ -219,12 +221,13 @@ def _distribution(folder: str) -> Distribution | None:
         path = os.path.join(folder, name) if name else folder
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
-                fields = dict(_FIELD.findall(file.read(_HEAD).partition("\n\n")[0]))
+                lines = file.read(_HEAD).partition("\n\n")[0].split("\n")
         except OSError:
             continue
-        if "Name" in fields and "Version" in fields:
-            normalized = re.sub(r"[-_.]+", "-", fields["Name"]).lower()
-            return Distribution(normalized, fields["Version"], folder)
+        fields = {name: text.split() for name, _, text in (line.partition(":") for line in lines)}
+        if fields.get("Name") and fields.get("Version"):
+            words = fields["Name"][0].replace("_", "-").replace(".", "-").lower().split("-")
+            return Distribution("-".join(filter(None, words)), fields["Version"][0], folder)
     return None
 
 

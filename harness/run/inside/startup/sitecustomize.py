@@ -6,35 +6,38 @@ record when it ends. `HARNESS_IMPORTS` is the file to which the first process wr
 sitecustomize that the environment has is imported as well.
 """
 
-# Importing pathlib takes time.
-# ruff: noqa: PTH100, PTH118, PTH119, PTH120, PTH123
+# Each Python process of a command imports this module, so it imports only what starts at once, and the rest late: json
+# would need re, and importlib.util, contextlib or typing would take as long.
+# ruff: noqa: PTH100, PTH118, PTH119, PTH120, PTH123, S110
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import importlib
-import importlib.util
-import json
+import marshal
 import os
 import sys
-from typing import Any
+from importlib.machinery import SourceFileLoader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _load(name: str, *path: str) -> Any:
     """Load a module of the folder above this one, under a name that no package has."""
-    spec = importlib.util.spec_from_file_location(name, os.path.join(os.path.dirname(_HERE), *path))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = type(sys)(name)
+    module.__file__ = os.path.join(os.path.dirname(_HERE), *path)
+    SourceFileLoader(name, module.__file__).exec_module(module)
     return module
 
 
 def _begin(folder: str) -> None:
     """Start the trace, and have the record written at the end of this process, but not by its forked children."""
+    import atexit
+    import json
+
     with open(os.path.join(folder, "traced.json"), encoding="utf-8") as file:
         traced = json.load(file)
     facts, tracing = _load("_harness_report", "collect", "_harness_report.py"), _load("_harness_trace", "trace.py")
@@ -56,6 +59,9 @@ def _begin(folder: str) -> None:
 
 def _record_imports(path: str) -> None:
     """Record the imports of this process if it is the first one, and write them when it ends."""
+    import atexit
+    import json
+
     os.close(os.open(f"{path}.claimed", os.O_CREAT | os.O_EXCL))
     graph, process = _load("_harness_trace", "trace.py").ImportGraph(), os.getpid()
 
@@ -69,8 +75,8 @@ def _record_imports(path: str) -> None:
 
 
 def _note_outside(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        _load("_harness_outside", "outside.py").begin(json.load(file))
+    with open(path, "rb") as file:
+        _load("_harness_outside", "outside.py").begin(marshal.load(file))  # noqa: S302 - the harness has written it
 
 
 def _import_next() -> None:
@@ -78,16 +84,25 @@ def _import_next() -> None:
     own = sys.modules.pop("sitecustomize")
     sys.path[:] = [one for one in sys.path if os.path.abspath(one) != _HERE]
     try:
-        importlib.import_module("sitecustomize")
+        __import__("sitecustomize")
     except ImportError:
         sys.modules["sitecustomize"] = own
 
 
+def _try(record: Callable[[str], None], value: str | None) -> None:
+    """Start to record if a variable says where to. What fails is left out, and must not end the process."""
+    try:
+        if value is not None:
+            record(value)
+    except Exception:  # noqa: BLE001 - see the calls
+        pass
+
+
 if __name__ == "sitecustomize":
-    with contextlib.suppress(Exception):  # the record is evidence, without which the search takes longer
-        _begin(os.environ["HARNESS_TRACED"])
-    with contextlib.suppress(Exception):  # without it, nothing is forked
-        _record_imports(os.environ.pop("HARNESS_IMPORTS"))
-    with contextlib.suppress(Exception):  # without it, an older result may be taken
-        _note_outside(os.environ["HARNESS_OUTSIDE"])
+    # Evidence, without which the search takes longer.
+    _try(_begin, os.environ.get("HARNESS_TRACED"))
+    # Without it, nothing is forked.
+    _try(_record_imports, os.environ.pop("HARNESS_IMPORTS", None))
+    # Without it, an older result may be taken.
+    _try(_note_outside, os.environ.get("HARNESS_OUTSIDE"))
     _import_next()
