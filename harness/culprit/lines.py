@@ -59,7 +59,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     Returns () if no files differ or they can't be exchanged. If nothing smaller than the package could be proved, the
     only finding is the package itself, with a note that says why.
     """
-    exchange = Exchange.of(trials.environment, sides, package)
+    exchange = Exchange.of(trials.prober, sides, package)
     if exchange is None or not exchange.units:
         return ()
     fresh = [proof.observation for proof in package.proofs if proof.observation is not None]
