@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -180,27 +180,19 @@ def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
         reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))
 
 
-def answer_line(
-    session: Session,
-    question: Question,
-    line_of: Callable[[Session, Question, Lanes], LineQuestion],
-) -> Answer:
-    """Answer a question about the line that `line_of` returns.
-
-    Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
-    """
-    with session.lanes(question.combination.device, question.repro) as lanes:
-        line_question = measured_line(line_of(session, question, lanes), lanes, session.reporter)
-        if isinstance(line_question, Answer):
-            return line_question
-        measured, judge = line_question.measured, line_question.judge
-        is_noisy = measured is not None and measured.is_noisy
-        repeating = Steady(line_question.prober, judge) if is_noisy else None
-        result = search_line(line_question, lanes, session.index, session.reporter, repeating=repeating)
-    answer = _answer(result, QuestionRecord.of(line_question.question))
+def answer_line(session: Session, question: LineQuestion, lanes: Lanes) -> Answer:
+    """Answer a question about one line. Raises as `search_line` does, and `UserMistake` if a number can't be read."""
+    bounded = measured_line(question, lanes, session.reporter)
+    if isinstance(bounded, Answer):
+        return bounded
+    measured = bounded.measured
+    is_noisy = measured is not None and measured.is_noisy
+    repeating = Steady(bounded.prober, bounded.judge) if is_noisy else None
+    result = search_line(bounded, lanes, session.index, session.reporter, repeating=repeating)
+    answer = _answer(result, QuestionRecord.of(bounded.question))
     if measured is not None:
         answer = evolve(answer, notes=(measured.sentence, *answer.notes))
-    return evolve(answer, advice=line_question.advice(answer))
+    return evolve(answer, advice=bounded.advice(answer))
 
 
 def _answer(line: LineFindings, record: QuestionRecord) -> Answer:
