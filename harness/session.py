@@ -39,7 +39,7 @@ from harness.probing.resolutions import Resolutions
 from harness.probing.trust import Trust
 from harness.probing.warm import WarmProber
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
-from harness.run.launch import cpu_limit, digest_of_variables
+from harness.run.launch import cpu_limit, digest_of_variables, usable_cpus
 from harness.run.runner import Terms
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import COMMIT, NO_BACKEND, Settings
@@ -125,7 +125,9 @@ class Session:
 
     def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
-        return contextlib.closing(Lanes(self.lane_count(device, repro)))
+        count = self.lane_count(device, repro)
+        has_spare = self.remote is not None or count < (usable_cpus() or 1)
+        return contextlib.closing(Lanes(count, builds_ahead=has_spare))
 
 
 @contextlib.contextmanager
@@ -268,7 +270,7 @@ def _local_lanes(device: Device, repro: Repro | None) -> int:
     signature = repro.signature
     if signature is not None and (signature.hang or signature.metric is not None):
         return 1
-    return min(_LANES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(_LANES, usable_cpus() or 1)
 
 
 def _torch_backend(settings: Settings) -> dict[str, str]:

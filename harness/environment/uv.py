@@ -7,14 +7,17 @@ requires is fetched before (`source_builds.py`), so it needs no index and sees n
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import uv as uv_package
 from attrs import evolve, field, frozen
@@ -113,7 +116,8 @@ class Uv:
     """The installed uv, with the user's index settings.
 
     Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights), for at most
-    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`.
+    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`. `local_hashes` are those of
+    local wheels that locks named, by path, size and modification time.
     """
 
     settings: PipSettings = field(factory=read_pip_settings)
@@ -122,6 +126,7 @@ class Uv:
     sandbox: Sandbox | None = None
     longest_build_s: float = 900.0
     scratch: Path = field(factory=lambda: Path(tempfile.gettempdir()))
+    local_hashes: dict[tuple[str, int, int], str] = field(factory=dict, eq=False, repr=False)
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -195,11 +200,40 @@ class Uv:
             words = ("--quiet", "pip", "compile", source, "--constraints", "constraints.txt")
             form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
             arguments = (*words, *form, *options)
-            answer = self._from_cache(arguments, folder) if from_cache else self.call(*arguments, cwd=folder)
+            uv = evolve(self, extra_environment={**self.extra_environment, **self._links_with_hashes(folder)})
+            ask = uv._from_cache if from_cache else uv.call  # noqa: SLF001 - another one of this class
+            answer = ask(*arguments, cwd=folder)
             answer = evolve(answer, words=answer.words.replace(f"{_PROJECT} depends on", "you require"))
-            return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
+            if answer.returncode != 0:
+                return answer, ""
+            text = lock.read_text(encoding="utf-8")
+            self.local_hashes.update(_local_hashes(text))
+            return answer, text
 
-    def _from_cache(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
+    def _links_with_hashes(self, own: Path) -> dict[str, str]:
+        """The variable for find-links folders, with a page below `own` for each that has a wheel of a known hash.
+
+        uv reads a wheel in such a folder to its end whenever it resolves, and a page tells it the hash.
+        """
+        links = self.environment.get("UV_FIND_LINKS", "").split(",")
+        pages = (self._page_of(link, own / f"links-{number}.html") for number, link in enumerate(links))
+        told = [page or link for page, link in zip(pages, links, strict=True)]
+        return {"UV_FIND_LINKS": ",".join(told)} if told != links else {}
+
+    def _page_of(self, link: str, page: Path) -> str:
+        """Write a page with the files of a folder, and return its URL; "" if no hash of them is known."""
+        folder = Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
+        if not (folder.is_absolute() and folder.is_dir()):
+            return ""
+        files = {path: self.local_hashes.get(_version_of(path), "") for path in folder.iterdir() if path.is_file()}
+        if not any(files.values()):
+            return ""
+        urls = {path: f"{path.as_uri()}#sha256={files[path]}" if files[path] else path.as_uri() for path in files}
+        rows = (f'<a href="{html.escape(urls[path])}">{html.escape(path.name)}</a>' for path in sorted(urls))
+        page.write_text("\n".join(rows), encoding="utf-8")
+        return page.as_uri().replace(",", "%2C")
+
+    def _from_cache(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv without network. It would pass over a release that its cache lacks, with a warning in its log."""
         warning = evolve(self, extra_environment={**self.extra_environment, "RUST_LOG": "warn"})
         try:
@@ -312,6 +346,21 @@ class Uv:
         if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
             merged.pop(TORCH_BACKEND, None)
         return merged
+
+
+def _version_of(path: Path) -> tuple[str, int, int]:
+    """What tells a local file from another one at its place."""
+    status = path.stat()
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _local_hashes(lock: str) -> Iterator[tuple[tuple[str, int, int], str]]:
+    """The hashes of the local wheels that a lock names, by what tells them from others."""
+    wheels = (wheel for package in tomllib.loads(lock).get("packages", ()) for wheel in package.get("wheels", ()))
+    for wheel in wheels:
+        url, sha256 = wheel.get("url", ""), wheel.get("hashes", {}).get("sha256")
+        if url.startswith("file:") and sha256:
+            yield _version_of(Path(unquote(urlsplit(url).path))), sha256
 
 
 def _as_project(requirements: Iterable[str], own: Iterable[tuple[str, str]]) -> str:

@@ -44,7 +44,8 @@ class Probe:
     `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
     names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
     as it is; its runs are never taken from the store. A run that will be claimed is `fresh`: it is not forked.
-    `records_imports` says that what its modules import is recorded, so that other runs can be forked.
+    `records_imports` says that what its modules import is recorded, so that other runs can be forked. One that may not
+    be needed is prepared `ahead`, without an environment for which there is nothing to download.
     """
 
     repro: Repro
@@ -58,6 +59,7 @@ class Probe:
     inside: Path | None = None
     fresh: bool = False
     records_imports: bool = False
+    ahead: bool = False
 
 
 @frozen

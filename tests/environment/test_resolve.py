@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -45,6 +46,10 @@ def ask(interpreter):
 def versions(answer):
     assert answer.lock is not None, answer
     return {pin.name: pin.version for pin in answer.lock.pins}
+
+
+def pins(lock):
+    return {pin.name: pin for pin in lock.pins}
 
 
 def day(month, date=15):
@@ -107,6 +112,26 @@ def test_undated_wheels_follow_the_dates_of_the_index(tmp_path, world, uv_cache,
     alone = PipSettings(no_index=True, find_links=(str(world.links),))
     resolver = make_parts(tmp_path, alone, uv_cache, interpreter).resolver
     assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
+
+
+def test_a_local_wheel_is_hashed_once(tmp_path, uv_cache, interpreter, ask):
+    house = Wheelhouse(tmp_path / "house")
+    wheel = house.add_link("linked", "1.0", files={"linked.py": "NUMBER = 1\n"})
+    house.add_link("other", "1.0")
+    settings = PipSettings(no_index=True, find_links=(str(house.links),))
+    resolver = make_parts(tmp_path, settings, uv_cache, interpreter).resolver
+    (first,) = resolver.resolve(ask("linked")).lock.pins
+    before = wheel.stat()
+    house.add_link("linked", "1.0", files={"linked.py": "NUMBER = 2\n"})
+    os.utime(wheel, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert wheel.stat().st_size == before.st_size, "it can be told from the other one"
+    again = resolver.resolve(ask("linked", "other")).lock
+    assert pins(again)["linked"] == first
+    afresh = make_parts(tmp_path, settings, uv_cache, interpreter).resolver.resolve(ask("linked")).lock
+    assert pins(afresh)["linked"].sha256 != first.sha256
+    os.utime(wheel)
+    now = resolver.resolve(ask("other", "linked==1.0")).lock
+    assert pins(now)["linked"] == pins(afresh)["linked"]
 
 
 def test_pre_releases_are_allowed_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
