@@ -131,7 +131,7 @@ def search_line(
 
             def repeat_beside(leave: int) -> None:
                 if lanes.free > leave and (trial := next(missing, None)) is not None:
-                    beside.append(lanes.submit(partial(run_ahead, line.prober, line.probe_of(searched.record, trial))))
+                    beside.append(lanes.submit(partial(run_ahead, line.prober, searched.record.probe_of(trial))))
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
