@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
-from harness.bisection.measuring import MeasuredEnds, measured_line
+from harness.bisection.measuring import MeasuredEnds, Measuring, no_difference
 from harness.bisection.observing import Steady
 from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
-from harness.events import LevelBegan
+from harness.events import LevelBegan, Note, SearchBegan
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
@@ -66,6 +66,18 @@ class LineQuestion:
     candidates: tuple[Candidate, ...] = ()
     reasons: Mapping[str, str] = field(factory=dict)
     measured: MeasuredEnds | None = None
+
+    def bounded(self, measured: MeasuredEnds) -> LineQuestion:
+        """Return the question with the bound between its measured ends."""
+        return evolve(
+            self,
+            line=evolve(self.line, good=measured.good, bad=measured.bad),
+            question=measured.bounded(self.question),
+            judge=evolve(self.judge, signature=measured.signature),
+            announced=None,
+            known={**self.known, **measured.record.observations},
+            measured=measured,
+        )
 
     def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
         """Find what is below the two sides of the change."""
@@ -182,17 +194,21 @@ def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
 
 def answer_line(session: Session, question: LineQuestion, lanes: Lanes) -> Answer:
     """Answer a question about one line. Raises as `search_line` does, and `UserMistake` if a number can't be read."""
-    bounded = measured_line(question, lanes, session.reporter)
-    if isinstance(bounded, Answer):
-        return bounded
-    measured = bounded.measured
-    is_noisy = measured is not None and measured.is_noisy
-    repeating = Steady(bounded.prober, bounded.judge) if is_noisy else None
-    result = search_line(bounded, lanes, session.index, session.reporter, repeating=repeating)
-    answer = _answer(result, QuestionRecord.of(bounded.question))
-    if measured is not None:
-        answer = evolve(answer, notes=(measured.sentence, *answer.notes))
-    return evolve(answer, advice=bounded.advice(answer))
+    reporter, judge, repeating = session.reporter, question.judge, None
+    if judge.signature is not None and judge.signature.is_unbounded:
+        if question.announced is not None:
+            reporter.report(SearchBegan(*question.announced))
+        measured = Measuring(question.line, judge, question.prober, lanes, reporter).ends()
+        if measured.signature is None:
+            return no_difference(measured, question.question, question.candidates)
+        reporter.report(Note(measured.sentence))
+        question = question.bounded(measured)
+        repeating = Steady(question.prober, question.judge) if measured.is_noisy else None
+    result = search_line(question, lanes, session.index, reporter, repeating=repeating)
+    answer = _answer(result, QuestionRecord.of(question.question))
+    if question.measured is not None:
+        answer = evolve(answer, notes=(question.measured.sentence, *answer.notes))
+    return evolve(answer, advice=question.advice(answer))
 
 
 def _answer(line: LineFindings, record: QuestionRecord) -> Answer:
