@@ -19,12 +19,12 @@ from attrs import define, evolve, field
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
-from harness.culprit.edits import versions
+from harness.culprit.edits import Units, versions
 from harness.culprit.proofs import Claim, Trials, proved, proved_again
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.sides import Side, Sides
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.subsets import Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
 from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
@@ -164,7 +164,7 @@ def packages_between(
     `leaves_out`, each package of the result is left out once.
     """
 
-    def closed(units: Candidate) -> Candidate:
+    def closed(units: Units) -> Units:
         return required.closed(units).intersection(names) if required is not None else units
 
     choices = Choices(
