@@ -19,18 +19,18 @@ from attrs import define, evolve, field
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
-from harness.culprit.edits import versions
+from harness.culprit.edits import Units, versions
 from harness.culprit.proofs import Claim, Trials, proved, proved_again
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.sides import Side, Sides
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.subsets import Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
 from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
-from harness.probing.probe import is_warm
+from harness.probing.probe import environment_of, is_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class Required:
     @classmethod
     def between(cls, trials: Trials, sides: Sides) -> Required:
         """For reverting packages in the newer side; nothing is required if an environment can't be built."""
-        older, newer = (trials.environment(side) for side in (sides.before, sides.after))
+        older, newer = (environment_of(trials.prober, side.lock) for side in (sides.before, sides.after))
         if older is None or newer is None:
             return cls(Distributions({}, {}), Distributions({}, {}))
         return cls(Distributions.of(newer), Distributions.of(older))
@@ -164,7 +164,7 @@ def packages_between(
     `leaves_out`, each package of the result is left out once.
     """
 
-    def closed(units: Candidate) -> Candidate:
+    def closed(units: Units) -> Units:
         return required.closed(units).intersection(names) if required is not None else units
 
     choices = Choices(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve, frozen
 
+from harness.environment import CannotBuild
 from harness.errors import HarnessError
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.model.text import size_in_words
@@ -138,6 +139,17 @@ class Probers(Around):
     def prober_of(self, probe: Probe) -> Probing:
         """The one of the probe's interpreter."""
         return self.by_python[probe.combination.python]
+
+
+def environment_of(prober: Probing, lock: Lock) -> Environment | None:
+    """Return the environment of a lock, to inspect its files; None if it can't be built.
+
+    It is compared with its manifest, unless that was done a moment ago.
+    """
+    try:
+        return prober.builder.build(lock, recent=True)
+    except CannotBuild:
+        return None
 
 
 def run_ahead(prober: Probing, probe: Probe) -> str:
