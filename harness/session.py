@@ -25,6 +25,7 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.environment.disk_space import remove_leftovers
+from harness.environment.manifest import Ledger
 from harness.environment.own_pages import for_device
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
@@ -155,7 +156,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     # The builds of an index of its own are chosen from that index; uv would look at PyTorch's own as well.
     backend = _torch_backend(settings)
     backend = {TORCH_BACKEND: ""} if backend and "torch" in dict(own) else backend
-    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
+    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch, ledger=Ledger.of(workspace))
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)

@@ -112,14 +112,14 @@ class Ledger:
 
     def states(self, files: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
         """What these files are, by path below a folder; one whose content is not known is read."""
-        known, settled = self.known(files), time.time_ns() - _TICK_NS  # a later change may get the same time
+        known, seen_ns = self.known(files), time.time_ns()
         fresh = []
         for path, now in files.items():
             if path not in known:
                 known[path] = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
-                if now.st_ctime_ns < settled and known[path] != UNREADABLE:
+                if known[path] != UNREADABLE:
                     fresh.append((now, known[path]))
-        self.note(fresh)
+        self.note_settled(fresh, seen_ns)
         return {path: FileState.of(now, known[path]) for path, now in files.items()}
 
     def known(self, files: Mapping[str, os.stat_result]) -> dict[str, str]:
@@ -138,6 +138,13 @@ class Ledger:
         stored = {path: rows[key] for path, now in unsure.items() if (key := signature(now)) in rows}
         self._remember((unsure[path], content) for path, content in stored.items())
         return contents | stored
+
+    def note_settled(self, contents: Iterable[tuple[os.stat_result, str]], seen_ns: int) -> None:
+        """Note the contents of files that had not just changed when their states were seen, at a time in nanoseconds.
+
+        A later change may get the same time.
+        """
+        self.note([(status, content) for status, content in contents if status.st_ctime_ns < seen_ns - _TICK_NS])
 
     def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""

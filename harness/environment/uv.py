@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 import uv as uv_package
 from attrs import evolve, field, frozen
 
+from harness.environment.manifest import Ledger
 from harness.environment.pages import (
     access_refused,
     failing_status,
@@ -116,8 +118,8 @@ class Uv:
     """The installed uv, with the user's index settings.
 
     Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights), for at most
-    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`. `local_hashes` are those of
-    local wheels that locks named, by path, size and modification time.
+    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`. `ledger` knows the hashes
+    of local wheels that locks named (None: nothing does).
     """
 
     settings: PipSettings = field(factory=read_pip_settings)
@@ -126,7 +128,7 @@ class Uv:
     sandbox: Sandbox | None = None
     longest_build_s: float = 900.0
     scratch: Path = field(factory=lambda: Path(tempfile.gettempdir()))
-    local_hashes: dict[tuple[str, int, int], str] = field(factory=dict, eq=False, repr=False)
+    ledger: Ledger | None = None
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -200,38 +202,42 @@ class Uv:
             words = ("--quiet", "pip", "compile", source, "--constraints", "constraints.txt")
             form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
             arguments = (*words, *form, *options)
-            uv = evolve(self, extra_environment={**self.extra_environment, **self._links_with_hashes(folder)})
+            local, seen_ns = self._local_files(), time.time_ns()
+            links = self._links_with_hashes(local, folder)
+            uv = evolve(self, extra_environment={**self.extra_environment, **links})
             ask = uv._from_cache if from_cache else uv.call  # noqa: SLF001 - another one of this class
             answer = ask(*arguments, cwd=folder)
             answer = evolve(answer, words=answer.words.replace(f"{_PROJECT} depends on", "you require"))
             if answer.returncode != 0:
                 return answer, ""
             text = lock.read_text(encoding="utf-8")
-            self.local_hashes.update(_local_hashes(text))
+            if self.ledger is not None and local:
+                self.ledger.note_settled(_named_in(text, local), seen_ns)
             return answer, text
 
-    def _links_with_hashes(self, own: Path) -> dict[str, str]:
+    def _local_files(self) -> dict[str, dict[str, os.stat_result]]:
+        """The files of each local find-links folder by their paths, by the folder as the setting names it."""
+        folders: dict[str, dict[str, os.stat_result]] = {}
+        for link in filter(None, self.environment.get("UV_FIND_LINKS", "").split(",")):
+            folder = Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
+            if self.ledger is not None and folder.is_absolute() and folder.is_dir():
+                folders[link] = {str(path): path.stat() for path in folder.iterdir() if path.is_file()}
+        return folders
+
+    def _links_with_hashes(self, local: Mapping[str, Mapping[str, os.stat_result]], own: Path) -> dict[str, str]:
         """The variable for find-links folders, with a page below `own` for each that has a wheel of a known hash.
 
         uv reads a wheel in such a folder to its end whenever it resolves, and a page tells it the hash.
         """
+        pages: dict[str, str] = {}
+        for number, (link, files) in enumerate(local.items()):
+            hashes = self.ledger.known(files) if self.ledger is not None else {}
+            if hashes:
+                page = own / f"links-{number}.html"
+                page.write_text(_page_of(files, hashes), encoding="utf-8")
+                pages[link] = page.as_uri().replace(",", "%2C")
         links = self.environment.get("UV_FIND_LINKS", "").split(",")
-        pages = (self._page_of(link, own / f"links-{number}.html") for number, link in enumerate(links))
-        told = [page or link for page, link in zip(pages, links, strict=True)]
-        return {"UV_FIND_LINKS": ",".join(told)} if told != links else {}
-
-    def _page_of(self, link: str, page: Path) -> str:
-        """Write a page with the files of a folder, and return its URL; "" if no hash of them is known."""
-        folder = Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
-        if not (folder.is_absolute() and folder.is_dir()):
-            return ""
-        files = {path: self.local_hashes.get(_version_of(path), "") for path in folder.iterdir() if path.is_file()}
-        if not any(files.values()):
-            return ""
-        urls = {path: f"{path.as_uri()}#sha256={files[path]}" if files[path] else path.as_uri() for path in files}
-        rows = (f'<a href="{html.escape(urls[path])}">{html.escape(path.name)}</a>' for path in sorted(urls))
-        page.write_text("\n".join(rows), encoding="utf-8")
-        return page.as_uri().replace(",", "%2C")
+        return {"UV_FIND_LINKS": ",".join(pages.get(link, link) for link in links)} if pages else {}
 
     def _from_cache(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv without network. It would pass over a release that its cache lacks, with a warning in its log."""
@@ -348,19 +354,22 @@ class Uv:
         return merged
 
 
-def _version_of(path: Path) -> tuple[str, int, int]:
-    """What tells a local file from another one at its place."""
-    status = path.stat()
-    return str(path), status.st_size, status.st_mtime_ns
+def _page_of(files: Iterable[str], hashes: Mapping[str, str]) -> str:
+    """A page of an index with these local files, and those of their hashes that are known."""
+    urls = {path: f"{Path(path).as_uri()}{f'#sha256={hashes[path]}' if path in hashes else ''}" for path in files}
+    rows = (f'<a href="{html.escape(urls[path])}">{html.escape(Path(path).name)}</a>' for path in sorted(urls))
+    return "".join(f"{row}\n" for row in rows)
 
 
-def _local_hashes(lock: str) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """The hashes of the local wheels that a lock names, by what tells them from others."""
+def _named_in(lock: str, local: Mapping[str, Mapping[str, os.stat_result]]) -> Iterator[tuple[os.stat_result, str]]:
+    """The states of the local files that a lock names, with the hashes that it has of them."""
+    states = {path: state for files in local.values() for path, state in files.items()}
     wheels = (wheel for package in tomllib.loads(lock).get("packages", ()) for wheel in package.get("wheels", ()))
     for wheel in wheels:
-        url, sha256 = wheel.get("url", ""), wheel.get("hashes", {}).get("sha256")
-        if url.startswith("file:") and sha256:
-            yield _version_of(Path(unquote(urlsplit(url).path))), sha256
+        state = states.get(unquote(urlsplit(wheel.get("url", "")).path))
+        sha256 = wheel.get("hashes", {}).get("sha256")
+        if state is not None and sha256:
+            yield state, sha256
 
 
 def _as_project(requirements: Iterable[str], own: Iterable[tuple[str, str]]) -> str:

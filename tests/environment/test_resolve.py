@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -46,10 +47,6 @@ def ask(interpreter):
 def versions(answer):
     assert answer.lock is not None, answer
     return {pin.name: pin.version for pin in answer.lock.pins}
-
-
-def pins(lock):
-    return {pin.name: pin for pin in lock.pins}
 
 
 def day(month, date=15):
@@ -114,24 +111,40 @@ def test_undated_wheels_follow_the_dates_of_the_index(tmp_path, world, uv_cache,
     assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
 
 
-def test_a_local_wheel_is_hashed_once(tmp_path, uv_cache, interpreter, ask):
+_LOOKING = """#!/bin/sh
+page=${UV_FIND_LINKS#file://}
+case "$*" in *compile*) if [ -f "$page" ]; then cat "$page"; else echo none; fi >> %s ;; esac
+exec %s "$@"
+"""
+
+
+def test_uv_reads_a_local_wheel_once(tmp_path, uv_cache, interpreter, ask):
     house = Wheelhouse(tmp_path / "house")
-    wheel = house.add_link("linked", "1.0", files={"linked.py": "NUMBER = 1\n"})
-    house.add_link("other", "1.0")
+    wheel = house.add_link("linked", "1.0")
+    other = house.add_link("other", "1.0")
+    os.utime(wheel)  # now
     settings = PipSettings(no_index=True, find_links=(str(house.links),))
-    resolver = make_parts(tmp_path, settings, uv_cache, interpreter).resolver
-    (first,) = resolver.resolve(ask("linked")).lock.pins
-    before = wheel.stat()
-    house.add_link("linked", "1.0", files={"linked.py": "NUMBER = 2\n"})
-    os.utime(wheel, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert wheel.stat().st_size == before.st_size, "it can be told from the other one"
-    again = resolver.resolve(ask("linked", "other")).lock
-    assert pins(again)["linked"] == first
-    afresh = make_parts(tmp_path, settings, uv_cache, interpreter).resolver.resolve(ask("linked")).lock
-    assert pins(afresh)["linked"].sha256 != first.sha256
-    os.utime(wheel)
-    now = resolver.resolve(ask("other", "linked==1.0")).lock
-    assert pins(now)["linked"] == pins(afresh)["linked"]
+    parts = make_parts(tmp_path, settings, uv_cache, interpreter)
+    looking, pages = tmp_path / "uv", tmp_path / "pages"
+    looking.write_text(_LOOKING % (pages, parts.resolver.uv.binary))
+    looking.chmod(0o755)
+    uv = evolve(parts.resolver.uv, binary=looking)
+    resolver = evolve(parts.resolver, builds=evolve(parts.resolver.builds, uv=uv))
+
+    def page_for(*requirements):
+        lock = resolver.resolve(ask(*requirements)).lock
+        page = pages.read_text().strip().splitlines()
+        pages.unlink()
+        return page, {pin.name: pin.sha256 for pin in lock.pins}
+
+    assert page_for("linked")[0] == ["none"], "it was just written"
+    time.sleep(2.1)
+    assert page_for("linked>0")[0] == ["none"]
+    page, hashes = page_for("linked", "other")
+    assert [line.partition("#")[2] for line in page[:2]] == [f'sha256={hashes["linked"]}">{wheel.name}</a>', ""]
+    wheel.write_bytes(wheel.read_bytes())
+    page, hashes = page_for("other", "linked")
+    assert [line.partition("#")[2] for line in page] == ["", f'sha256={hashes["other"]}">{other.name}</a>']
 
 
 def test_pre_releases_are_allowed_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
