@@ -20,7 +20,7 @@ from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException, name_of
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import last_exception
-from harness.probing.probe import environment_of
+from harness.probing.probe import environment_with
 from harness.question.revisions import LockHistory
 from harness.repository.git import range_url, repository_url
 from harness.repository.releases import built_from
@@ -141,6 +141,6 @@ def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
 def _place(lock: Lock, prober: Probing) -> Path | None:
     """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
     with contextlib.suppress(HarnessError):
-        built = environment_of(prober, lock)
+        built = environment_with(prober, lock)
         return site_packages(built.folder) if built is not None and built.folder is not None else None
     return None

@@ -30,7 +30,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
-from harness.probing.probe import environment_of, is_warm
+from harness.probing.probe import environment_with, is_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class Required:
     @classmethod
     def between(cls, trials: Trials, sides: Sides) -> Required:
         """For reverting packages in the newer side; nothing is required if an environment can't be built."""
-        older, newer = (environment_of(trials.prober, side.lock) for side in (sides.before, sides.after))
+        older, newer = (environment_with(trials.prober, side.lock) for side in (sides.before, sides.after))
         if older is None or newer is None:
             return cls(Distributions({}, {}), Distributions({}, {}))
         return cls(Distributions.of(newer), Distributions.of(older))

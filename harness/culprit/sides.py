@@ -13,7 +13,7 @@ from harness.culprit.regions import renamed
 from harness.environment.workspace import site_packages
 from harness.model import Change, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding
-from harness.probing.probe import environment_of
+from harness.probing.probe import environment_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,7 +167,7 @@ class Exchange:
 def both_contents(prober: Probing, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
     """The files of the culprit's packages before and after; None if an environment can't be built."""
     names = [change.name for change in package.packages]
-    before, after = (environment_of(prober, side.lock) for side in (sides.before, sides.after))
+    before, after = (environment_with(prober, side.lock) for side in (sides.before, sides.after))
     if before is None or after is None:
         return None
     return PackageFiles.of(before, names), PackageFiles.of(after, names)

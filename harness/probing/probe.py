@@ -141,7 +141,7 @@ class Probers(Around):
         return self.by_python[probe.combination.python]
 
 
-def environment_of(prober: Probing, lock: Lock) -> Environment | None:
+def environment_with(prober: Probing, lock: Lock) -> Environment | None:
     """Return the environment of a lock, to inspect its files; None if it can't be built.
 
     It is compared with its manifest, unless that was done a moment ago.
