@@ -16,6 +16,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,7 +109,19 @@ def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[s
     for number, path in enumerate([os.devnull, *outputs]):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     sys.argv[:] = ["harness", *words]
-    main()
+    code = 1
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        sys.excepthook(*sys.exc_info())
+    # To free what was imported would take a copy of each page of it.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
