@@ -173,8 +173,13 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
 def _answered(session: Session, question: Question) -> Answer:
     """The answer, searched as a question of a user is: with forks, until a fresh process disagrees with one."""
     with contextlib.suppress(ForksDisagree), warmed(session) as warm:
-        return answer_line(warm, question, release_question)
-    return answer_line(session, question, release_question)
+        return _searched(warm, question)
+    return _searched(session, question)
+
+
+def _searched(session: Session, question: Question) -> Answer:
+    with session.lanes(question.combination.device, question.repro) as lanes:
+        return answer_line(session, release_question(session, question), lanes)
 
 
 def judged(case: Case, answer: Answer) -> tuple[str, tuple[str, ...], str]:

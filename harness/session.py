@@ -25,6 +25,7 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.environment.disk_space import remove_leftovers
+from harness.environment.manifest import Ledger
 from harness.environment.own_pages import for_device
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
@@ -39,7 +40,7 @@ from harness.probing.resolutions import Resolutions
 from harness.probing.trust import Trust
 from harness.probing.warm import WarmProber
 from harness.run.devices import Gpu, check_available, choose_device, find_gpus, of_one_kind, unavailable
-from harness.run.launch import cpu_limit, digest_of_variables
+from harness.run.launch import cpu_limit, digest_of_variables, usable_cpus
 from harness.run.runner import Terms
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.settings import COMMIT, NO_BACKEND, Settings
@@ -125,7 +126,9 @@ class Session:
 
     def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
-        return contextlib.closing(Lanes(self.lane_count(device, repro)))
+        count = self.lane_count(device, repro)
+        has_spare = self.remote is not None or count < (usable_cpus() or 1)
+        return contextlib.closing(Lanes(count, builds_ahead=has_spare))
 
 
 @contextlib.contextmanager
@@ -153,7 +156,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
     # The builds of an index of its own are chosen from that index; uv would look at PyTorch's own as well.
     backend = _torch_backend(settings)
     backend = {TORCH_BACKEND: ""} if backend and "torch" in dict(own) else backend
-    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch)
+    uv = Uv(pip, extra_environment=backend, sandbox=sandbox, scratch=workspace.scratch, ledger=Ledger.of(workspace))
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
@@ -268,7 +271,7 @@ def _local_lanes(device: Device, repro: Repro | None) -> int:
     signature = repro.signature
     if signature is not None and (signature.hang or signature.metric is not None):
         return 1
-    return min(_LANES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(_LANES, usable_cpus() or 1)
 
 
 def _torch_backend(settings: Settings) -> dict[str, str]:

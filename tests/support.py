@@ -22,6 +22,7 @@ from wheelhouse import Wheelhouse
 from harness.bisection.answer import Answer, Failure, QuestionRecord, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
+from harness.environment.manifest import Ledger
 from harness.events import SILENT, Event, Judged, Note, Reporter, Started
 from harness.model import Change, Repro, Verdict
 from harness.model.boundary import Boundary
@@ -300,7 +301,12 @@ def parts(
 def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter, *, cache: Path | None = None) -> Parts:
     """The parts that run a probe, with all their files in one folder, except a `cache` that they share."""
     workspace = Workspace(cache or folder / "cache")
-    uv = Uv(settings, extra_environment={"UV_CACHE_DIR": str(uv_cache)}, scratch=workspace.scratch)
+    uv = Uv(
+        settings,
+        extra_environment={"UV_CACHE_DIR": str(uv_cache)},
+        scratch=workspace.scratch,
+        ledger=Ledger.of(workspace),
+    )
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     builder = Builder(uv, interpreter, workspace)

@@ -183,7 +183,8 @@ def _answered(session: Session, question: Question, kind: QuestionKind, *, is_ni
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.commits import commit_question
 
-                answer = answer_line(session, question, commit_question)
+                with session.lanes(question.combination.device, question.repro) as lanes:
+                    answer = answer_line(session, commit_question(session, question, lanes), lanes)
             case QuestionKind.PACKAGES:
                 from harness.bisection.flow import answer_packages
 
@@ -192,7 +193,8 @@ def _answered(session: Session, question: Question, kind: QuestionKind, *, is_ni
                 from harness.bisection.boundaries import answer_line
                 from harness.bisection.releases import release_question
 
-                answer = answer_line(session, question, release_question)
+                with session.lanes(question.combination.device, question.repro) as lanes:
+                    answer = answer_line(session, release_question(session, question), lanes)
     if not question.policy.ask:
         from harness.bisection.baseline import with_baseline
 

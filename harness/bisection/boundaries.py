@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
 from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
-from harness.bisection.measuring import MeasuredEnds, measured_line
+from harness.bisection.measuring import MeasuredEnds, Measuring, no_difference
 from harness.bisection.observing import Steady
 from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.descent import fault_in_words, find_culprit
 from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
-from harness.events import LevelBegan
+from harness.events import LevelBegan, Note, SearchBegan
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.culprit import Culprit, Finding, Level
@@ -66,6 +66,18 @@ class LineQuestion:
     candidates: tuple[Candidate, ...] = ()
     reasons: Mapping[str, str] = field(factory=dict)
     measured: MeasuredEnds | None = None
+
+    def bounded(self, measured: MeasuredEnds) -> LineQuestion:
+        """Return the question with the bound between its measured ends."""
+        return evolve(
+            self,
+            line=evolve(self.line, good=measured.good, bad=measured.bad),
+            question=measured.bounded(self.question),
+            judge=evolve(self.judge, signature=measured.signature),
+            announced=None,
+            known={**self.known, **measured.record.observations},
+            measured=measured,
+        )
 
     def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
         """Find what is below the two sides of the change."""
@@ -131,7 +143,7 @@ def search_line(
 
             def repeat_beside(leave: int) -> None:
                 if lanes.free > leave and (trial := next(missing, None)) is not None:
-                    beside.append(lanes.submit(partial(run_ahead, line.prober, line.probe_of(searched.record, trial))))
+                    beside.append(lanes.submit(partial(run_ahead, line.prober, searched.record.probe_of(trial))))
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
@@ -180,27 +192,23 @@ def _report_change(searched: SearchedLine, reporter: Reporter) -> None:
         reporter.report(LevelBegan(level, f"{first} {newer}, {last} {older}"))
 
 
-def answer_line(
-    session: Session,
-    question: Question,
-    line_of: Callable[[Session, Question, Lanes], LineQuestion],
-) -> Answer:
-    """Answer a question about the line that `line_of` returns.
-
-    Raises `UserMistake` and its subclasses, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
-    """
-    with session.lanes(question.combination.device, question.repro) as lanes:
-        line_question = measured_line(line_of(session, question, lanes), lanes, session.reporter)
-        if isinstance(line_question, Answer):
-            return line_question
-        measured, judge = line_question.measured, line_question.judge
-        is_noisy = measured is not None and measured.is_noisy
-        repeating = Steady(line_question.prober, judge) if is_noisy else None
-        result = search_line(line_question, lanes, session.index, session.reporter, repeating=repeating)
-    answer = _answer(result, QuestionRecord.of(line_question.question))
-    if measured is not None:
-        answer = evolve(answer, notes=(measured.sentence, *answer.notes))
-    return evolve(answer, advice=line_question.advice(answer))
+def answer_line(session: Session, question: LineQuestion, lanes: Lanes) -> Answer:
+    """Answer a question about one line. Raises as `search_line` does, and `UserMistake` if a number can't be read."""
+    reporter, judge, repeating = session.reporter, question.judge, None
+    if judge.signature is not None and judge.signature.is_unbounded:
+        if question.announced is not None:
+            reporter.report(SearchBegan(*question.announced))
+        measured = Measuring(question.line, judge, question.prober, lanes, reporter).ends()
+        if measured.signature is None:
+            return no_difference(measured, question.question, question.candidates)
+        reporter.report(Note(measured.sentence))
+        question = question.bounded(measured)
+        repeating = Steady(question.prober, question.judge) if measured.is_noisy else None
+    result = search_line(question, lanes, session.index, reporter, repeating=repeating)
+    answer = _answer(result, QuestionRecord.of(question.question))
+    if question.measured is not None:
+        answer = evolve(answer, notes=(question.measured.sentence, *answer.notes))
+    return evolve(answer, advice=question.advice(answer))
 
 
 def _answer(line: LineFindings, record: QuestionRecord) -> Answer:

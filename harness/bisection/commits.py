@@ -40,6 +40,7 @@ from harness.model.culprit import Commit, Finding, Level
 from harness.model.lock import AsOf
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
+from harness.probing.probe import environment_with
 from harness.question.ends import End, EndKind
 from harness.question.releases import notes_on_holds, releases_on_line
 from harness.repository.declared import declared_requirements, project_files, project_folder
@@ -186,10 +187,7 @@ def _own_repository(session: Session, question: Question) -> str:
         only_named=True,
     )
     lock = session.local.resolve(Probe(question.repro, combination)).lock
-    try:
-        built = session.local.builder.build(lock) if lock is not None else None
-    except CannotBuild:
-        built = None
+    built = environment_with(session.local, lock) if lock is not None else None
     if built is None:
         return ""
     return repository_of(PackageFiles.of(built, [question.subject]))

@@ -15,12 +15,12 @@ from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import Group, reduced_to
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.sides import PackageFiles
-from harness.environment import CannotBuild
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException, name_of
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import last_exception
+from harness.probing.probe import environment_with
 from harness.question.revisions import LockHistory
 from harness.repository.git import range_url, repository_url
 from harness.repository.releases import built_from
@@ -140,8 +140,7 @@ def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
 
 def _place(lock: Lock, prober: Probing) -> Path | None:
     """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
-    try:
-        built = prober.builder.build(lock, recent=True)
-    except (CannotBuild, HarnessError):
-        return None
-    return site_packages(built.folder) if built.folder is not None else None
+    with contextlib.suppress(HarnessError):
+        built = environment_with(prober, lock)
+        return site_packages(built.folder) if built is not None and built.folder is not None else None
+    return None

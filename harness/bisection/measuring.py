@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, Effort, Failure, QuestionRecord, Status
 from harness.errors import UserMistake
-from harness.events import Note, Progress, Reporter, SearchBegan
+from harness.events import Progress, Reporter
 from harness.model import Change, Outcome, Signature, Verdict
 from harness.model.boundary import Boundary, Candidate
 from harness.model.signature import FINITE
@@ -26,7 +26,6 @@ from harness.probing.line import Line, RunLog
 from harness.search import Trial, TwoEnds, bound_between
 
 if TYPE_CHECKING:
-    from harness.bisection.boundaries import LineQuestion
     from harness.model import Observation
     from harness.model.boundary import Effect
     from harness.probing import Judge, Probe
@@ -212,30 +211,6 @@ def _in_words(values: tuple[float, ...]) -> str:
         odd = next(value for value in values if not math.isfinite(value))
         return f"{odd:g}" if not finite else f"{odd:g} in {len(values) - len(finite)} of {len(values)} runs"
     return f"{median(values):.4g}"
-
-
-def measured_line(question: LineQuestion, lanes: Lanes, reporter: Reporter) -> LineQuestion | Answer:
-    """Return a question about a line with the bound of its metric, or the answer that its ends do not differ.
-
-    Raises as `Measuring.ends` does.
-    """
-    if question.judge.signature is None or not question.judge.signature.is_unbounded:
-        return question
-    if question.announced is not None:
-        reporter.report(SearchBegan(*question.announced))
-    measured = Measuring(question.line, question.judge, question.prober, lanes, reporter).ends()
-    if measured.signature is None:
-        return no_difference(measured, question.question, question.candidates)
-    reporter.report(Note(measured.sentence))
-    return evolve(
-        question,
-        line=evolve(question.line, good=measured.good, bad=measured.bad),
-        question=measured.bounded(question.question),
-        judge=evolve(question.judge, signature=measured.signature),
-        announced=None,
-        known={**question.known, **measured.record.observations},
-        measured=measured,
-    )
 
 
 def no_difference(measured: MeasuredEnds, question: Question, candidates: tuple[Candidate, ...] = ()) -> Answer:

@@ -186,19 +186,6 @@ class PackageSearch:
         )
         return Culprit(boundary, below if is_wanted else ()), below
 
-    def below(self, trials: Trials, sides: Sides) -> tuple[Finding, ...]:
-        """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
-        good, bad = sides.before, sides.after
-        is_same = self.judge(bad.observation).verdict is Verdict.BAD
-        until = self.question.depth if is_same else Level.RELEASE
-        if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
-            until = Level.PACKAGE
-        bad = evolve(bad, observation=self.judge.reduced(bad.observation))
-        sides = Sides(bad, good) if self.observer.policy.find_fix else Sides(good, bad)
-        # If that release fails differently from the bad end, any failure counts.
-        trials = evolve(trials, judge=self.judge) if is_same else trials
-        return find_culprit(trials, sides, until, are_neighbours=True)
-
     def _line(self, change: Change, held: Versions) -> tuple[Line, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
 
@@ -356,5 +343,14 @@ class _PackageLine(LineQuestion):
     search: PackageSearch
 
     def below(self, trials: Trials, sides: Sides, _: SearchedLine) -> tuple[Finding, ...]:
-        """Find what is below two releases, or that another package changed with them."""
-        return self.search.below(trials, sides)
+        """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
+        search, good, bad = self.search, sides.before, sides.after
+        is_same = search.judge(bad.observation).verdict is Verdict.BAD
+        until = search.question.depth if is_same else Level.RELEASE
+        if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
+            until = Level.PACKAGE
+        bad = evolve(bad, observation=search.judge.reduced(bad.observation))
+        sides = Sides(bad, good) if search.observer.policy.find_fix else Sides(good, bad)
+        # If that release fails differently from the bad end, any failure counts.
+        trials = evolve(trials, judge=search.judge) if is_same else trials
+        return find_culprit(trials, sides, until, are_neighbours=True)

@@ -118,7 +118,8 @@ def answer_pythons(session: Session, request: Request, look_up: Callable[[Sessio
         depth=question.depth,
         announced=(headline, (*question.notes, *left_out_words(left_out))),
     )
-    return answer_line(session, question, lambda *_: line_question)
+    with session.lanes(device, repro) as lanes:
+        return answer_line(session, line_question, lanes)
 
 
 def _pythons(

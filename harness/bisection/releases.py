@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from harness.model import Lock
-    from harness.probing.lanes import Lanes
     from harness.question.question import Question
     from harness.session import Session
 
@@ -41,7 +40,7 @@ class ReleaseQuestion(LineQuestion):
         return advice_for(answer, self.question, self.newest)
 
 
-def release_question(session: Session, question: Question, _: Lanes) -> ReleaseQuestion:
+def release_question(session: Session, question: Question) -> ReleaseQuestion:
     """Return the question about the releases of a subject.
 
     Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.

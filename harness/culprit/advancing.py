@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from attrs import define, evolve, frozen
 
 from harness.culprit.code_search import COMPILED, CodeSearch, reverted_in_words
-from harness.culprit.edits import Unit, exchanged_in_words
+from harness.culprit.edits import Unit, Units, exchanged_in_words
 from harness.culprit.proofs import Claim
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.subsets import Choices, Fewest, Reduced
 from harness.culprit.ties import Consistency
 from harness.model import Observation, Verdict
 from harness.model.culprit import Proof
@@ -35,19 +35,19 @@ class Advanced:
     """
 
     proof: Proof
-    needs: Candidate
+    needs: Units
     runs: int
     ran_alone: bool = False
     instead: Observation | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def named_needs(self) -> Candidate:
+    def named_needs(self) -> Units:
         """The units that an answer names beside the culprit: none where they are too many for a proof."""
         return self.needs if self.proof.holds else frozenset()
 
 
-def advanced(search: CodeSearch, core: Candidate, units: Candidate) -> Advanced:
+def advanced(search: CodeSearch, core: Units, units: Units) -> Advanced:
     """Prove that the culprit (`core`) makes the difference in the older environment.
 
     It is advanced with what it can't run without, then with all that its ties require; `units` is the whole set that
@@ -62,14 +62,14 @@ class _Advancing:
     """The search for a proof of `core` in the older environment, and what it has shown until now."""
 
     search: CodeSearch
-    core: Candidate
+    core: Units
     runs: int = 0
     ran_alone: bool = False
     failed: Proof | None = None  # the proof to show if none holds
-    needless: Candidate = frozenset()
-    too_much: Candidate = frozenset()  # others that lead to the verdict with the culprit, too many for a proof
+    needless: Units = frozenset()
+    too_much: Units = frozenset()  # others that lead to the verdict with the culprit, too many for a proof
 
-    def find(self, units: Candidate) -> Advanced:
+    def find(self, units: Units) -> Advanced:
         """Find a proof that holds, or else say how far it got."""
         for besides in self.closures(units):
             if self.search.is_late:
@@ -83,10 +83,10 @@ class _Advancing:
                 return done
         return self._with_needs() or self._not_shown()
 
-    def closures(self, units: Candidate) -> Iterator[Candidate]:
+    def closures(self, units: Units) -> Iterator[Units]:
         """The other units to try, as long as runs teach what the culprit needs, then all that its ties require."""
         consistency, core = self.search.consistency, self.core
-        closed: dict[Candidate, None] = {}
+        closed: dict[Units, None] = {}
         while len(closed) < _MOST_LESSONS and (besides := consistency.advanced_alone(core) - core) not in closed:
             closed[besides] = None
             yield besides
@@ -121,7 +121,7 @@ class _Advancing:
                 return done
         return None
 
-    def tried(self, besides: Candidate) -> Proof:
+    def tried(self, besides: Units) -> Proof:
         """The proof with these other units advanced, unless a warm run of it disagrees."""
         self.runs += 1
 
@@ -134,11 +134,11 @@ class _Advancing:
             self._fail(proof)
         return proof
 
-    def _claim(self, besides: Candidate) -> Claim:
+    def _claim(self, besides: Units) -> Claim:
         probe = self.search.advanced(besides | self.core)
         return Claim(_sentence_forth(self.search, self.core, besides), probe, self.search.sides.after.verdict)
 
-    def shown(self, proof: Proof, besides: Candidate) -> Advanced | None:
+    def shown(self, proof: Proof, besides: Units) -> Advanced | None:
         """The result with a proof that holds; None if other units make the difference without the culprit, too.
 
         All other units may lack the culprit to run, so each that may be the culprit itself is tried with its own ties.
@@ -192,7 +192,7 @@ class _Advancing:
         return Advanced(proof, frozenset(), self.runs, self.ran_alone, notes=(note,))
 
 
-def counted_besides(proof: Proof, besides: Candidate) -> Proof:
+def counted_besides(proof: Proof, besides: Units) -> Proof:
     """The proof with the number of changes beside the named ones; if they are too many, its reason says so."""
     counted = evolve(proof, besides=len(besides))
     if counted.holds or not counted.is_expected:
@@ -202,13 +202,13 @@ def counted_besides(proof: Proof, besides: Candidate) -> Proof:
     )
 
 
-def advance(search: CodeSearch, core: Candidate) -> Claim:
+def advance(search: CodeSearch, core: Units) -> Claim:
     """The claim that the culprit makes the difference in the older environment, with what its ties require."""
     new = search.consistency.advanced(core)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
-def advanced_alone(search: CodeSearch, core: Candidate, units: Candidate) -> Advanced | None:
+def advanced_alone(search: CodeSearch, core: Units, units: Units) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
     Returns None if it does not, or if its ties require more of the found units.
@@ -255,7 +255,7 @@ def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
     if (run := run_whole(newer, reverted(core))) is not None:
         return evolve(added, units=reverted(core), shown=run, tried={})
 
-    def closed(units: Candidate) -> Candidate:
+    def closed(units: Units) -> Units:
         return reverted(units | core) - core
 
     likely = sorted(enough.units - core, key=lambda unit: (-search.weights[unit], unit))
@@ -274,13 +274,13 @@ def added_first(search: CodeSearch, enough: Reduced) -> Reduced | None:
     return evolve(rest, units=rest.units | core, runs=added.runs + rest.runs, tried={})
 
 
-def run_whole(search: CodeSearch, units: Candidate) -> Observation | None:
+def run_whole(search: CodeSearch, units: Units) -> Observation | None:
     """The run with these units reverted; None if it does not remove the difference."""
     proof = search.trials.proof(reverted_in_words(search, units), search.reverted(units), search.sides.before.verdict)
     return proof.observation if proof.holds else None
 
 
-def belongs(search: CodeSearch, core: Candidate, forth: Advanced) -> bool:
+def belongs(search: CodeSearch, core: Units, forth: Advanced) -> bool:
     """Whether the other files that the culprit needs are part of the culprit.
 
     They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
@@ -295,7 +295,7 @@ def belongs(search: CodeSearch, core: Candidate, forth: Advanced) -> bool:
     return bool(others) and (forth.ran_alone or new)
 
 
-def _needed(search: CodeSearch, core: Candidate, among: Candidate, *, alone: bool) -> Reduced:
+def _needed(search: CodeSearch, core: Units, among: Units, *, alone: bool) -> Reduced:
     """Search, in few runs, for the other units that must be advanced for the culprit to make the difference.
 
     With `alone`, without what their ties require: that was too much.
@@ -306,12 +306,12 @@ def _needed(search: CodeSearch, core: Candidate, among: Candidate, *, alone: boo
     return Fewest(search.trials, search.sides.after.verdict, choices, until=search.trials.until, together=True).run()
 
 
-def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *, alone: bool) -> Choices:
+def _choices_of_needs(search: CodeSearch, core: Units, others: Units, *, alone: bool) -> Choices:
     """The other units that may have to be advanced with a culprit."""
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     with_core = search.consistency.advanced_alone if alone else search.consistency.advanced
 
-    def closed(units: Candidate) -> Candidate:
+    def closed(units: Units) -> Units:
         return with_core(units | core) - core
 
     own = {search.edits.path_of(unit) for unit in core}
@@ -332,7 +332,7 @@ def _choices_of_needs(search: CodeSearch, core: Candidate, others: Candidate, *,
     )
 
 
-def _learn(search: CodeSearch, core: Candidate, besides: Candidate, run: Observation) -> bool:
+def _learn(search: CodeSearch, core: Units, besides: Units, run: Observation) -> bool:
     """Learn what the culprit lacks from a run with it and other units that could not be judged; whether that is new."""
     raised = search.trials.judge.raised(run)
     return search.learn(besides | core, run, reverting=False) or (
@@ -340,7 +340,7 @@ def _learn(search: CodeSearch, core: Candidate, besides: Candidate, run: Observa
     )
 
 
-def _usefulness(search: CodeSearch, core: Candidate, unit: Unit) -> float:
+def _usefulness(search: CodeSearch, core: Units, unit: Unit) -> float:
     """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
     edits = search.edits
     weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
@@ -356,6 +356,6 @@ def _usefulness(search: CodeSearch, core: Candidate, unit: Unit) -> float:
     return weight
 
 
-def _sentence_forth(search: CodeSearch, core: Candidate, besides: Candidate) -> str:
+def _sentence_forth(search: CodeSearch, core: Units, besides: Units) -> str:
     what = f"{search.names(core)} and, as it needs it, {search.names(besides)}" if besides else search.names(core)
     return exchanged_in_words(search.exchange.package.packages, what, newer_base=False)

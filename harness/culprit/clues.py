@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.culprit.api_evidence import api_evidence
-from harness.culprit.edits import Edits, Unit
+from harness.culprit.edits import Edits, Unit, Units
 from harness.culprit.mentions import names_of
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
@@ -26,7 +26,6 @@ from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
     from harness.culprit.sides import Exchange
-    from harness.culprit.subsets import Candidate
 
 
 _QUIET = 0.02  # comments, docstrings, layout, imports
@@ -273,9 +272,9 @@ def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
     return any(ends[0] <= line <= ends[1] for line in lines)
 
 
-def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Candidate, ...]:
+def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Units, ...]:
     """The sets of units to try alone, the likeliest first; the unlikeliest units only within their files."""
-    scores: dict[Candidate, float] = {}
+    scores: dict[Units, float] = {}
     wholes: dict[tuple[str, str], set[Unit]] = {}
     for unit, weight in weights.items():
         if not edits.is_region(unit):
@@ -306,13 +305,13 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Candidate, ..
 
 
 def _together_first(
-    edits: Edits, parts: Sequence[Candidate], wholes: Mapping[tuple[str, str], set[Unit]]
-) -> Iterator[Candidate]:
+    edits: Edits, parts: Sequence[Units], wholes: Mapping[tuple[str, str], set[Unit]]
+) -> Iterator[Units]:
     """Parts in their order, but before the first of several in a file, the whole file and some of them at a time.
 
     One run may clear them all. Where a whole file can't run, most of it often can.
     """
-    inside: dict[str, list[Candidate]] = {}
+    inside: dict[str, list[Units]] = {}
     for part in parts:
         inside.setdefault(edits.path_of(next(iter(part))), []).append(part)
     for part in parts:
@@ -326,7 +325,7 @@ def _together_first(
         yield part
 
 
-def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
+def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Units, float]) -> list[Units]:
     """All regions of the files in each folder, those with the most parts to try alone first."""
     folders: dict[str, set[Unit]] = {}
     counts: Counter[str] = Counter()

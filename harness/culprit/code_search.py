@@ -13,11 +13,11 @@ from functools import partial
 from attrs import evolve, field, frozen
 
 from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, files_to_trace, parts_of, used_units
-from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
+from harness.culprit.edits import Edits, Unit, Units, exchanged_in_words, places, versions
 from harness.culprit.mentions import names_of
 from harness.culprit.proofs import Claim, Trials
 from harness.culprit.sides import METADATA, Exchange, Side, Sides
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced, check_time
+from harness.culprit.subsets import Choices, Fewest, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.model import Observation, Trace
 from harness.model.text import listed
@@ -80,12 +80,12 @@ class CodeSearch:
         named = [place for place in (places(regions, newer=newer),) if place] + wholes
         return listed(named) if named else "nothing"
 
-    def reverted(self, old: Candidate) -> Probe:
+    def reverted(self, old: Units) -> Probe:
         """A probe of the newer environment with these units reverted."""
         label = f"{self.names(old, newer=False)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
-    def advanced(self, new: Candidate) -> Probe:
+    def advanced(self, new: Units) -> Probe:
         """A probe of the older environment with these units advanced."""
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
@@ -97,12 +97,12 @@ class CodeSearch:
         return frozenset(unit for unit in self.all if self.edits.is_region(unit) and self.weights[unit] >= LEAST)
 
     @property
-    def parts(self) -> tuple[Candidate, ...]:
+    def parts(self) -> tuple[Units, ...]:
         """The parts to try alone, the likeliest first."""
         return parts_of(self.edits, self.weights)
 
     def reduced(
-        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), only_in_parts: bool = False
+        self, weights: Mapping[Unit, float], *, parts: Sequence[Units] = (), only_in_parts: bool = False
     ) -> Reduced:
         """Find the smallest set of units whose reversal removes the difference; see `Fewest`."""
         choices = Choices(
@@ -117,17 +117,17 @@ class CodeSearch:
         wanted = self.sides.before.verdict
         return Fewest(self.trials, wanted, choices, until=self.until, only_in_parts=only_in_parts).run()
 
-    def learn(self, moved: Candidate, run: Observation, *, reverting: bool) -> bool:
+    def learn(self, moved: Units, run: Observation, *, reverting: bool) -> bool:
         """Learn from a failed run which units it lacks; returns whether that is new."""
         names = names_of(self.trials.judge.raised(run))
         return bool(names) and self.consistency.learn(moved, names, reverting=reverting)
 
-    def expect_reverted(self, parts: Iterable[Candidate]) -> None:
+    def expect_reverted(self, parts: Iterable[Units]) -> None:
         """Let the prober prepare for many runs of the newer side, these parts reverted before others."""
         first = [self.reverted(self.consistency.reverted_alone(part)) for part in parts]
         self._expect(self.sides.after, first)
 
-    def expect_advanced(self, units: Candidate) -> None:
+    def expect_advanced(self, units: Units) -> None:
         """Let the prober prepare for many runs of the older side, these units advanced before others."""
         self._expect(self.sides.before, [self.advanced(self.consistency.advanced(units))])
 
@@ -282,7 +282,7 @@ def _confirm(search: CodeSearch, reduced: Reduced) -> None:
     trials.begin_proofs(claims)
 
 
-def file_units(search: CodeSearch, units: Candidate) -> list[Unit]:
+def file_units(search: CodeSearch, units: Units) -> list[Unit]:
     """The units of difference that some edits belong to, sorted."""
     owners = {search.edits.path_of(unit) for unit in units}
     if COMPILED in owners:
@@ -291,7 +291,7 @@ def file_units(search: CodeSearch, units: Candidate) -> list[Unit]:
     return sorted(unit for unit in owners if unit in search.exchange.units)
 
 
-def files_of(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
+def files_of(search: CodeSearch, units: Units) -> tuple[str, ...]:
     """The files of some edits, for display: metadata, compiled files and unused files have one name each."""
     files: list[str] = []
     for unit in {search.edits.path_of(unit) for unit in units}:
@@ -304,6 +304,6 @@ def files_of(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(files)))
 
 
-def reverted_in_words(search: CodeSearch, units: Candidate) -> str:
+def reverted_in_words(search: CodeSearch, units: Units) -> str:
     """A description of the newer release with some units from the older one."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)

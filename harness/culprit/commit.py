@@ -336,7 +336,7 @@ def _source_of(trials: Trials, sides: Sides, finding: Finding, git: str, cache: 
     change = finding.packages[0] if len(finding.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
-    contents = both_contents(trials.environment, sides, finding)
+    contents = both_contents(trials.prober, sides, finding)
     if contents is None:
         return f"the files of {change.name} can't be exchanged between the two environments"
     before, after = contents

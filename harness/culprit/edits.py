@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 Unit = str
+Units = frozenset[Unit]
 UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
 WORD = re.compile(r"[A-Za-z_]\w*")

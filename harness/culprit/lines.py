@@ -39,12 +39,12 @@ from harness.culprit.code_search import (
     watched,
 )
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
-from harness.culprit.edits import Unit
+from harness.culprit.edits import Unit, Units
 from harness.culprit.proofs import Trials
 from harness.culprit.put_back import put_back
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
-from harness.culprit.subsets import Candidate, OutOfTime, Reduced
+from harness.culprit.subsets import OutOfTime, Reduced
 from harness.model import Observation, Verdict
 from harness.model.culprit import MOST_BESIDES, Finding, Level, Region
 from harness.model.text import counted, listed
@@ -59,7 +59,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     Returns () if no files differ or they can't be exchanged. If nothing smaller than the package could be proved, the
     only finding is the package itself, with a note that says why.
     """
-    exchange = Exchange.of(trials.environment, sides, package)
+    exchange = Exchange.of(trials.prober, sides, package)
     if exchange is None or not exchange.units:
         return ()
     fresh = [proof.observation for proof in package.proofs if proof.observation is not None]
@@ -159,7 +159,7 @@ def _findings(search: CodeSearch, reduced: Reduced, package: Finding, until: Lev
     return finding, _region_finding(search, finding, core, reduced.units - core, fine, forth)
 
 
-def _both_ways(search: CodeSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
+def _both_ways(search: CodeSearch, reduced: Reduced, until: Level) -> tuple[Units, Refined | None, Advanced]:
     """The found regions that matter, their lines if narrowed further, and the proof in the older environment."""
     core, fine = _core(search, reduced.units), None
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)) and not search.is_late:
@@ -173,14 +173,14 @@ def _both_ways(search: CodeSearch, reduced: Reduced, until: Level) -> tuple[Cand
     return core, fine, advanced(search, core, reduced.units)
 
 
-def _is_needless(search: CodeSearch, units: Candidate, part: Candidate) -> bool:
+def _is_needless(search: CodeSearch, units: Units, part: Units) -> bool:
     """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
     if not part.isdisjoint(search.consistency.advanced(units)):
         return True
     return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
-def _instead(search: CodeSearch, core: Candidate, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
+def _instead(search: CodeSearch, core: Units, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
     """Search among the edits that the found lines (`core`) need, because these make the difference without the lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
@@ -196,7 +196,7 @@ def _instead(search: CodeSearch, core: Candidate, forth: Advanced, spent: list[R
     return evolve(result, units=units, shown=forth.instead, is_minimal=result.is_minimal or len(units) == 1)
 
 
-def _file_finding(search: CodeSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+def _file_finding(search: CodeSearch, reduced: Reduced, core: Units, forth: Advanced, along: Units) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
@@ -216,7 +216,7 @@ def _file_finding(search: CodeSearch, reduced: Reduced, core: Candidate, forth: 
     )
 
 
-def _narrowed(search: CodeSearch, units: Candidate, core: Candidate) -> tuple[Candidate, Refined | None]:
+def _narrowed(search: CodeSearch, units: Units, core: Units) -> tuple[Units, Refined | None]:
     """The regions that matter, and the lines in them that make the difference, None if they can't be narrowed.
 
     That some regions are only needed by others is a guess from names until a run proves it. So the lines of all regions
@@ -248,7 +248,7 @@ def _overlap(search: CodeSearch, unit: Unit, region: Region) -> bool:
 
 
 def _region_finding(
-    search: CodeSearch, files: Finding, core: Candidate, along: Candidate, fine: Refined | None, forth: Advanced
+    search: CodeSearch, files: Finding, core: Units, along: Units, fine: Refined | None, forth: Advanced
 ) -> Finding:
     """The finding on the regions in those files, narrowed to the lines that matter."""
     back, *_ = files.proofs
@@ -285,7 +285,7 @@ def _into(search: CodeSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     return cut, result
 
 
-def _core(search: CodeSearch, units: Candidate) -> Candidate:
+def _core(search: CodeSearch, units: Units) -> Units:
     """The units of a set that no other one of them needs; units that need each other are kept."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
     core = {
@@ -311,14 +311,14 @@ def _unknown(search: CodeSearch, reduced: Reduced) -> str:
     return note
 
 
-def _together(search: CodeSearch, core: Candidate, finding: Finding) -> str:
+def _together(search: CodeSearch, core: Units, finding: Finding) -> str:
     """A note on a culprit in so many places that their names say no more than those of its files or package."""
     files = counted(len(finding.files), "file")
     likeliest = listed(_likeliest(search, core))
     return f"{counted(len(core), 'change')} in {files} make the difference together, the likeliest in {likeliest}"
 
 
-def _likeliest(search: CodeSearch, units: Candidate) -> tuple[str, ...]:
+def _likeliest(search: CodeSearch, units: Units) -> tuple[str, ...]:
     """The files of the likeliest units."""
     ordered = sorted(units, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
     return tuple(dict.fromkeys(map(search.edits.path_of, ordered)))[:_LIKELIEST]

@@ -19,18 +19,18 @@ from attrs import define, evolve, field
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
-from harness.culprit.edits import versions
+from harness.culprit.edits import Units, versions
 from harness.culprit.proofs import Claim, Trials, proved, proved_again
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.sides import Side, Sides
-from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
+from harness.culprit.subsets import Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
 from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
-from harness.probing.probe import is_warm
+from harness.probing.probe import environment_with, is_warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class Required:
     @classmethod
     def between(cls, trials: Trials, sides: Sides) -> Required:
         """For reverting packages in the newer side; nothing is required if an environment can't be built."""
-        older, newer = (trials.environment(side) for side in (sides.before, sides.after))
+        older, newer = (environment_with(trials.prober, side.lock) for side in (sides.before, sides.after))
         if older is None or newer is None:
             return cls(Distributions({}, {}), Distributions({}, {}))
         return cls(Distributions.of(newer), Distributions.of(older))
@@ -164,7 +164,7 @@ def packages_between(
     `leaves_out`, each package of the result is left out once.
     """
 
-    def closed(units: Candidate) -> Candidate:
+    def closed(units: Units) -> Units:
         return required.closed(units).intersection(names) if required is not None else units
 
     choices = Choices(
@@ -190,7 +190,10 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
-        return _only_one(trials, sides, tuple(changes.values()), until), sides
+        finding = Finding(Level.PACKAGE, tuple(changes.values()), runs=2)
+        back = f"the {sides.after.verdict.value} environment with {versions(finding.packages, newer=False)}"
+        forward = f"the {sides.before.verdict.value} environment with {versions(finding.packages, newer=True)}"
+        return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until)), sides
     trials = trials.for_mixtures(sides)
     trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
     return _Exchanges(trials, sides, changes, Required.between(trials, sides)).find(until)
@@ -329,11 +332,3 @@ class _Exchanges:
         requested = [name for name in map(name_of, question.repro.dependencies) if name != question.subject]
         order = ranked(self.changes, tuple(raised.chain()) if raised is not None else (), "", requested)
         return tuple(sorted(order, key=lambda name: not lock.version_of(name)))
-
-
-def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:
-    """The finding if the locks differ in one package: another run of each side is the proof."""
-    back = f"the {sides.after.verdict.value} environment with {versions(changes, newer=False)}"
-    forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
-    finding = Finding(Level.PACKAGE, changes, runs=2)
-    return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until))

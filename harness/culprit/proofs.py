@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.environment import CannotBuild, Environment, Index
+from harness.environment import Index
 from harness.events import SILENT, Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Combination,
@@ -211,13 +211,6 @@ class Trials:
         self.tally.failed += sum(not proof.holds for proof in proofs.values())
         return tuple(proofs[number] for number in range(len(claims)))
 
-    def environment(self, side: Side) -> Environment | None:
-        """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
-        try:
-            return self.prober.builder.build(side.lock, recent=True)
-        except CannotBuild:
-            return None
-
     def traced(self, sides: Sides, files: Iterable[str]) -> tuple[Observation, ...]:
         """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""
         both = (sides.before, sides.after)
@@ -263,7 +256,7 @@ def proved(
     their side are traced. A traced run without the expected verdict is repeated without a trace.
     """
     traced: frozenset[str] = frozenset()
-    exchange = Exchange.of(trials.environment, sides, package) if until.depth >= Level.FILE.depth else None
+    exchange = Exchange.of(trials.prober, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:
         traced = files_to_trace(exchange, used_units(exchange.units, sides))
     tracing = [

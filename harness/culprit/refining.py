@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
+from harness.culprit.edits import Edits, Unit, Units, exchanged_in_words, places, versions
 from harness.culprit.proofs import Trials
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
-from harness.culprit.subsets import Candidate, Choices, Fewest
+from harness.culprit.subsets import Choices, Fewest
 from harness.culprit.syntax import Function, parsed
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
@@ -36,7 +36,7 @@ class Refined:
     """The lines that make the difference as units of edits of their own, the proof, and the number of runs."""
 
     edits: Edits
-    units: Candidate
+    units: Units
     proof: Proof
     runs: int
 
@@ -49,8 +49,8 @@ class Refined:
 def refined(
     trials: Trials,
     edits: Edits,
-    core: Candidate,
-    along: Candidate,
+    core: Units,
+    along: Units,
     *,
     base: Side,
     expected: Verdict,
@@ -69,12 +69,12 @@ def refined(
     if not laid.all or (lines >= whole and not is_elsewhere and len(laid.all) <= len(core)):
         return None
 
-    def probe_of(units: Candidate) -> Probe:
+    def probe_of(units: Units) -> Probe:
         label = f"{places(laid.regions(units), newer=False)} as in {versions(packages, newer=False)}"
         files = laid.files(units, newer_base=True)
         return trials.mixed(base, Mixture(files, f"{label}, with the newer names"))
 
-    def sentence(units: Candidate) -> str:
+    def sentence(units: Units) -> str:
         return exchanged_in_words(packages, places(laid.regions(units), newer=False), newer_base=True)
 
     proof = trials.proof(sentence(laid.all), probe_of(laid.all), expected)
@@ -94,7 +94,7 @@ def refined(
     return Refined(laid, reduced.units, proof, 1 + reduced.runs)
 
 
-def _paths(edits: Edits, core: Candidate) -> list[str]:
+def _paths(edits: Edits, core: Units) -> list[str]:
     """The newer files that have one of the regions, or to which a function in them may have moved."""
     names = {edits.path_of(unit) for unit in core if edits.is_region(unit)}
     moved = {name for unit in core for name in _gone(edits, unit)}
@@ -110,7 +110,7 @@ def _newer(edits: Edits, path: str) -> str:
     return (edits.after.read(path) or b"").decode(errors="replace")
 
 
-def _laid_over(edits: Edits, units: Candidate, path: str) -> FileDifference | None:
+def _laid_over(edits: Edits, units: Units, path: str) -> FileDifference | None:
     """Replace the regions and the moved functions in the newer text of a file with their older lines, and compare.
 
     Returns the difference between that text and the newer one; None if nothing was replaced.

@@ -13,14 +13,14 @@ from harness.culprit.regions import renamed
 from harness.environment.workspace import site_packages
 from harness.model import Change, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding
+from harness.probing.probe import environment_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from harness.environment import Environment
     from harness.model import Lock
-
-    Builds = Callable[["Side"], Environment | None]
+    from harness.probing.probe import Probing
 
 _STUB = 0.2  # a file that shrank to less of its size was moved away, if another one has its lines
 METADATA = "metadata of "  # followed by a name: the unit of all metadata of a distribution
@@ -149,9 +149,9 @@ class Exchange:
     units: dict[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, built: Builds, sides: Sides, package: Finding) -> Exchange | None:
+    def of(cls, prober: Probing, sides: Sides, package: Finding) -> Exchange | None:
         """The exchange between two sides; None if an environment can't be built."""
-        content = both_contents(built, sides, package)
+        content = both_contents(prober, sides, package)
         return cls(package, *content, differing(*content)) if content is not None else None
 
     def paths(self, units: Iterable[str]) -> tuple[str, ...]:
@@ -164,13 +164,10 @@ class Exchange:
         return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
 
 
-def both_contents(built: Builds, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
-    """The files of the culprit's packages before and after; None if an environment can't be built.
-
-    `built` returns the environment of a side, None if it can't be built.
-    """
+def both_contents(prober: Probing, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
+    """The files of the culprit's packages before and after; None if an environment can't be built."""
     names = [change.name for change in package.packages]
-    before, after = built(sides.before), built(sides.after)
+    before, after = (environment_with(prober, side.lock) for side in (sides.before, sides.after))
     if before is None or after is None:
         return None
     return PackageFiles.of(before, names), PackageFiles.of(after, names)

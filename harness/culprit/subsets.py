@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.edits import Unit
+from harness.culprit.edits import Unit, Units
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.model.text import listed
@@ -21,8 +21,6 @@ from harness.search import Narrowing
 
 if TYPE_CHECKING:
     from harness.culprit.proofs import Trials
-
-Candidate = frozenset[Unit]
 
 
 class OutOfTime(Exception):
@@ -47,13 +45,13 @@ class Reduced:
     than all units was sufficient. `runs` counts the runs, `unresolved` the skips. `tried` has all verdicts and runs.
     """
 
-    units: Candidate
+    units: Units
     is_minimal: bool = True
-    unproven: Candidate = frozenset()
+    unproven: Units = frozenset()
     runs: int = 0
     unresolved: int = 0
     shown: Observation | None = None
-    tried: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+    tried: Mapping[Units, tuple[Verdict, Observation]] = field(factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -75,12 +73,12 @@ class Choices:
     """
 
     weights: Mapping[Unit, float]
-    probe_of: Callable[[Candidate], Probe]
-    label_of: Callable[[Candidate], str]
-    closed: Callable[[Candidate], Candidate] = frozenset
-    alone: Callable[[Candidate], Candidate] = frozenset
-    learn: Callable[[Candidate, Observation], bool] = lambda _moved, _observation: False
-    parts: Sequence[Candidate] = ()
+    probe_of: Callable[[Units], Probe]
+    label_of: Callable[[Units], str]
+    closed: Callable[[Units], Units] = frozenset
+    alone: Callable[[Units], Units] = frozenset
+    learn: Callable[[Units, Observation], bool] = lambda _moved, _observation: False
+    parts: Sequence[Units] = ()
 
 
 @frozen
@@ -103,10 +101,10 @@ class Fewest:
     together: bool = False
 
     def _narrowing(self) -> Narrowing[Unit]:
-        def in_time(completed: Callable[[Candidate], Candidate]) -> Callable[[Candidate], Candidate]:
+        def in_time(completed: Callable[[Units], Units]) -> Callable[[Units], Units]:
             """The same function, which raises `OutOfTime` at the end of the time: it reads and mixes whole files."""
 
-            def checked(units: Candidate) -> Candidate:
+            def checked(units: Units) -> Units:
                 check_time(self.until)
                 return completed(units)
 
@@ -126,10 +124,10 @@ class Fewest:
     def run(self) -> Reduced:
         """Run what the search asks for, to its end or to a limit."""
         trials, choices, wanted, narrowing = self.trials, self.choices, self.wanted, self._narrowing()
-        tried: dict[Candidate, tuple[Verdict, Observation]] = {}
+        tried: dict[Units, tuple[Verdict, Observation]] = {}
         ran = sets = judged_sets = 0
 
-        def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
+        def judged(candidate: Units, observation: Observation, cached: bool) -> Judgement:
             nonlocal ran, sets, judged_sets
             judgement = trials.judge(observation)
             if not narrowing.are_parts_left:

@@ -248,7 +248,9 @@ class Builder:
         None if one of them is not built.
         """
         locations = [self.location(each) for each in (lock, other)]
-        first, second = (Manifest.read(location.manifest_path) for location in locations)
+        first, second = (
+            self.compared.manifest(location.name) or Manifest.read(location.manifest_path) for location in locations
+        )
         if first is None or second is None:
             return None
         differing = first.wheels.keys() ^ second.wheels.keys()
@@ -333,10 +335,16 @@ class Builder:
                 ) from error
             raise
 
-    def _estimate(self, lock: Lock) -> DiskEstimate:
+    def has_wheels(self, lock: Lock) -> bool:
+        """Whether the store has all wheels that the environment of a lock needs."""
+        return next(self._missing(lock), None) is None
+
+    def _missing(self, lock: Lock) -> Iterator[Pin]:
         without, _ = self._for_a_cpu(lock)
-        missing = (pin for pin in self._installed(lock).pins if pin not in without and not self.wheels.has(pin))
-        return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
+        return (pin for pin in self._installed(lock).pins if pin not in without and not self.wheels.has(pin))
+
+    def _estimate(self, lock: Lock) -> DiskEstimate:
+        return DiskEstimate.of(self._missing(lock), self.size_of, self.uv.wheels_folder)
 
 
 # uv's message if it chose a file that is not in the lock, because it was added to the release later.

@@ -37,7 +37,9 @@ _INSERT = (  # two builds that link to one file may note it in the other order
 )
 _SELECT = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
 _LASTS_S = 120.0
-_ENVIRONMENTS = 8
+_READ = 8  # manifests; each takes some megabytes
+_COMPARED = 16
+_RECORDS = 1024  # of wheels, and of their bytecode
 _MOST = 2**63 - 1  # of SQLite
 _TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 UNREADABLE = "can't be read, or is neither a file nor a link"
@@ -90,11 +92,19 @@ class Ledger:
 
     def differing(self, folder: Path | str, recorded: Mapping[str, FileState]) -> list[str]:
         """The recorded files that are missing or differ below a folder; what was added there is not looked for."""
-        present: dict[str, os.stat_result] = {}
-        for path in recorded:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                present[path] = os.lstat(f"{folder}/{path}")
-        return differing(recorded, self.states(present, folder))
+        differs: list[str] = []
+        unsure: dict[str, os.stat_result] = {}
+        for path, state in recorded.items():
+            try:
+                now = os.lstat(f"{folder}/{path}")
+            except (FileNotFoundError, NotADirectoryError):
+                differs.append(path)
+                continue
+            noted = self._noted.get((now.st_dev, now.st_ino))
+            as_recorded = now.st_size, now.st_mtime_ns, now.st_ctime_ns, state.content
+            if noted != as_recorded or not state.is_like(now):
+                unsure[path] = now
+        return differs + differing({path: recorded[path] for path in unsure}, self.states(unsure, folder))
 
     def below(self, folder: Path) -> dict[str, FileState]:
         """What all files below a folder are, by path. Raises `OSError` if the folder can't be read."""
@@ -102,14 +112,14 @@ class Ledger:
 
     def states(self, files: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
         """What these files are, by path below a folder; one whose content is not known is read."""
-        known, settled = self.known(files), time.time_ns() - _TICK_NS  # a later change may get the same time
+        known, seen_ns = self.known(files), time.time_ns()
         fresh = []
         for path, now in files.items():
             if path not in known:
                 known[path] = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
-                if now.st_ctime_ns < settled and known[path] != UNREADABLE:
+                if known[path] != UNREADABLE:
                     fresh.append((now, known[path]))
-        self.note(fresh)
+        self.note_settled(fresh, seen_ns)
         return {path: FileState.of(now, known[path]) for path, now in files.items()}
 
     def known(self, files: Mapping[str, os.stat_result]) -> dict[str, str]:
@@ -128,6 +138,13 @@ class Ledger:
         stored = {path: rows[key] for path, now in unsure.items() if (key := signature(now)) in rows}
         self._remember((unsure[path], content) for path, content in stored.items())
         return contents | stored
+
+    def note_settled(self, contents: Iterable[tuple[os.stat_result, str]], seen_ns: int) -> None:
+        """Note the contents of files that had not just changed when their states were seen, at a time in nanoseconds.
+
+        A later change may get the same time.
+        """
+        self.note([(status, content) for status, content in contents if status.st_ctime_ns < seen_ns - _TICK_NS])
 
     def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""
@@ -196,8 +213,16 @@ def content_of(path: Path | str, status: os.stat_result) -> str:
     return UNREADABLE
 
 
-def read_states(path: Path) -> dict[str, FileState]:
+def read_states(path: Path) -> Mapping[str, FileState]:
     """The files of a record, by their paths; empty if there is no valid one."""
+    try:
+        return _read_states(path, path.stat().st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=_RECORDS)
+def _read_states(path: Path, _changed: int) -> Mapping[str, FileState]:
     try:
         return {name: FileState(*row) for name, row in json.loads(path.read_bytes()).items()}
     except INVALID:
@@ -231,7 +256,7 @@ class Manifest:
             return None
 
     @classmethod
-    @lru_cache(maxsize=_ENVIRONMENTS)
+    @lru_cache(maxsize=_READ)
     def _read(cls, path: Path, _changed: int) -> Manifest | None:
         try:
             record: dict[str, Any] = json.loads(path.read_bytes())
@@ -276,7 +301,7 @@ class Manifest:
 
 @define
 class RecentlyCompared:
-    """The manifests of environments that matched them, by name, for `lasts_s` seconds; only the last eight are kept.
+    """The manifests of environments that matched them, by name, for `lasts_s` seconds; only the last sixteen are kept.
 
     So a run starts at once. It is compared again when it ends, so a change in between is noticed then; it is only
     unknown whose change it was.
@@ -289,7 +314,7 @@ class RecentlyCompared:
     def note(self, name: str, manifest: Manifest) -> None:
         """Note that an environment matches its manifest now."""
         others = [item for item in self._matched.items() if item[0] != name]
-        self._matched = dict([*others[1 - _ENVIRONMENTS :], (name, (self.clock(), manifest))])
+        self._matched = dict([*others[1 - _COMPARED :], (name, (self.clock(), manifest))])
 
     def manifest(self, name: str) -> Manifest | None:
         """The manifest that an environment matched a moment ago, None if it is too long ago."""

@@ -7,18 +7,23 @@ requires is fetched before (`source_builds.py`), so it needs no index and sees n
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
 import sys
 import tempfile
+import time
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import uv as uv_package
 from attrs import evolve, field, frozen
 
+from harness.environment.manifest import Ledger
 from harness.environment.pages import (
     access_refused,
     failing_status,
@@ -113,7 +118,8 @@ class Uv:
     """The installed uv, with the user's index settings.
 
     Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights), for at most
-    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`.
+    `longest_build_s` seconds each. What a call needs for itself is written below `scratch`. `ledger` knows the hashes
+    of local wheels that locks named (None: nothing does).
     """
 
     settings: PipSettings = field(factory=read_pip_settings)
@@ -122,6 +128,7 @@ class Uv:
     sandbox: Sandbox | None = None
     longest_build_s: float = 900.0
     scratch: Path = field(factory=lambda: Path(tempfile.gettempdir()))
+    ledger: Ledger | None = None
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -195,11 +202,44 @@ class Uv:
             words = ("--quiet", "pip", "compile", source, "--constraints", "constraints.txt")
             form = ("--only-binary", ":all:", "--python", python, "--format", "pylock.toml", "--output-file", lock.name)
             arguments = (*words, *form, *options)
-            answer = self._from_cache(arguments, folder) if from_cache else self.call(*arguments, cwd=folder)
+            local, seen_ns = self._local_files(), time.time_ns()
+            links = self._links_with_hashes(local, folder)
+            uv = evolve(self, extra_environment={**self.extra_environment, **links})
+            ask = uv._from_cache if from_cache else uv.call  # noqa: SLF001 - another one of this class
+            answer = ask(*arguments, cwd=folder)
             answer = evolve(answer, words=answer.words.replace(f"{_PROJECT} depends on", "you require"))
-            return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
+            if answer.returncode != 0:
+                return answer, ""
+            text = lock.read_text(encoding="utf-8")
+            if self.ledger is not None and local:
+                self.ledger.note_settled(_named_in(text, local), seen_ns)
+            return answer, text
 
-    def _from_cache(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
+    def _local_files(self) -> dict[str, dict[str, os.stat_result]]:
+        """The files of each local find-links folder by their paths, by the folder as the setting names it."""
+        folders: dict[str, dict[str, os.stat_result]] = {}
+        for link in filter(None, self.environment.get("UV_FIND_LINKS", "").split(",")):
+            folder = Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
+            if self.ledger is not None and folder.is_absolute() and folder.is_dir():
+                folders[link] = {str(path): path.stat() for path in folder.iterdir() if path.is_file()}
+        return folders
+
+    def _links_with_hashes(self, local: Mapping[str, Mapping[str, os.stat_result]], own: Path) -> dict[str, str]:
+        """The variable for find-links folders, with a page below `own` for each that has a wheel of a known hash.
+
+        uv reads a wheel in such a folder to its end whenever it resolves, and a page tells it the hash.
+        """
+        pages: dict[str, str] = {}
+        for number, (link, files) in enumerate(local.items()):
+            hashes = self.ledger.known(files) if self.ledger is not None else {}
+            if hashes:
+                page = own / f"links-{number}.html"
+                page.write_text(_page_of(files, hashes), encoding="utf-8")
+                pages[link] = page.as_uri().replace(",", "%2C")
+        links = self.environment.get("UV_FIND_LINKS", "").split(",")
+        return {"UV_FIND_LINKS": ",".join(pages.get(link, link) for link in links)} if pages else {}
+
+    def _from_cache(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv without network. It would pass over a release that its cache lacks, with a warning in its log."""
         warning = evolve(self, extra_environment={**self.extra_environment, "RUST_LOG": "warn"})
         try:
@@ -312,6 +352,24 @@ class Uv:
         if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
             merged.pop(TORCH_BACKEND, None)
         return merged
+
+
+def _page_of(files: Iterable[str], hashes: Mapping[str, str]) -> str:
+    """A page of an index with these local files, and those of their hashes that are known."""
+    urls = {path: f"{Path(path).as_uri()}{f'#sha256={hashes[path]}' if path in hashes else ''}" for path in files}
+    rows = (f'<a href="{html.escape(urls[path])}">{html.escape(Path(path).name)}</a>' for path in sorted(urls))
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _named_in(lock: str, local: Mapping[str, Mapping[str, os.stat_result]]) -> Iterator[tuple[os.stat_result, str]]:
+    """The states of the local files that a lock names, with the hashes that it has of them."""
+    states = {path: state for files in local.values() for path, state in files.items()}
+    wheels = (wheel for package in tomllib.loads(lock).get("packages", ()) for wheel in package.get("wheels", ()))
+    for wheel in wheels:
+        state = states.get(unquote(urlsplit(wheel.get("url", "")).path))
+        sha256 = wheel.get("hashes", {}).get("sha256")
+        if state is not None and sha256:
+            yield state, sha256
 
 
 def _as_project(requirements: Iterable[str], own: Iterable[tuple[str, str]]) -> str:

@@ -33,7 +33,7 @@ from harness.run.locks import acquire, claimed_folder
 from harness.run.process import pause
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 
 _CODE = (".py", ".so", ".pth", ".pyd")
@@ -55,29 +55,38 @@ class Tree:
 
 
 def laid_out(
-    trees: Sequence[Tree], own: Container[str]
-) -> tuple[list[dict[str, FileState]], tuple[str, ...], tuple[str, ...]]:
+    trees: Sequence[Tree], own: Collection[str]
+) -> tuple[list[Mapping[str, FileState]], tuple[str, ...], tuple[str, ...]]:
     """The files that are installed from each tree in an environment that already has the files `own`.
 
     Also the paths of which there are several, and sentences about those with different code.
     """
+    present, contested = set(own), set[str]()
+    for tree in trees:
+        contested |= present & tree.files.keys()
+        present |= tree.files.keys()
     having: dict[str, list[int]] = {}
     for number, tree in enumerate(trees):
-        for path in tree.files:
+        for path in filter(contested.__contains__, tree.files):
             having.setdefault(path, []).append(number)
     several = [path for path, numbers in having.items() if len(numbers) > 1]
-    installed: list[dict[str, FileState]] = [{} for _ in trees]
+    left_out: list[set[str]] = [set() for _ in trees]
     clashes: dict[str, list[str]] = {}
     for path, numbers in having.items():
-        if path in own:
+        first = None if path in own else min(numbers, key=lambda number: trees[number].name)
+        for number in numbers:
+            if number != first:
+                left_out[number].add(path)
+        if first is None:
             for number in numbers:
                 clashes.setdefault(f"{trees[number]}: not installed, it belongs to the environment", []).append(path)
-            continue
-        first = min(numbers, key=lambda number: trees[number].name)
-        installed[first][path] = trees[first].files[path]
-        if path.endswith(_CODE) and len({trees[number].files[path].content for number in numbers}) > 1:
+        elif path.endswith(_CODE) and len({trees[number].files[path].content for number in numbers}) > 1:
             others = " and ".join(str(trees[number]) for number in numbers)
             clashes.setdefault(f"{others}: that of {trees[first].name} is installed", []).append(path)
+    installed = [
+        {path: state for path, state in tree.files.items() if path not in without} if without else tree.files
+        for tree, without in zip(trees, left_out, strict=True)
+    ]
     return installed, tuple(several), tuple(_clash(where, paths) for where, paths in clashes.items())
 
 
@@ -284,7 +293,7 @@ def _linked(
 ) -> Iterator[tuple[os.stat_result, str]]:
     """Link or copy the files of a wheel; yields those that are as recorded, with their contents."""
     put = partial(shutil.copy2, follow_symlinks=False) if apart else share
-    for parent in {posixpath.dirname(path) for path in files}:
+    for parent in sorted({path.rpartition("/")[0] for path in files}):
         os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
     for path, state in files.items():
         target = f"{folder}/{path}"

@@ -4,10 +4,10 @@
 the repetitions that free lanes leave time for.
 
 `Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
-While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
-once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
-repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped,
-unless it is nearly done: its verdict may save a repetition later.
+While a lane runs, the candidates that the search expects next are resolved, and installed if a CPU is free, so that the
+next run starts at once. A candidate that can't be resolved is skipped without a run. If several candidates have the
+same key (the same repro in the same lock), one of them runs and answers for the others. A run that the search no longer
+needs is stopped, unless it is nearly done: its verdict may save a repetition later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Started
@@ -78,6 +78,14 @@ class Task(Future[T]):
             self.set_result(result)
 
 
+def started(call: Callable[[], T]) -> Task[T]:
+    """Make a call on a thread of its own, beside all lanes."""
+    task = Task(call, Priority.ASKED, Needs.BUILDER)
+    task.set_running_or_notify_cancel()
+    threading.Thread(target=task.run, name="beside").start()
+    return task
+
+
 _BUILDERS = 2
 
 
@@ -85,10 +93,12 @@ _BUILDERS = 2
 class Lanes:
     """Makes calls, each on a thread of its own, up to `count` of them at a time beside those that only prepare.
 
-    A lane is one run, here or on a worker.
+    A lane is one run, here or on a worker. With `builds_ahead` environments are built before it is known that they are
+    needed; without, when the runs need all CPUs, only what has to be downloaded is prepared.
     """
 
     count: int = 1
+    builds_ahead: bool = True
     _waiting: list[Task[Any]] = field(factory=list, init=False)
     _running: set[Task[Any]] = field(factory=set, init=False)
     _is_closed: bool = field(default=False, init=False)
@@ -172,19 +182,27 @@ _NEARLY_DONE = (0.85, 1.5)  # from and to which share of the duration of the run
 class _Work(Generic[C]):
     """One candidate in progress: first it is prepared, then it may run.
 
-    Its run has `begun` at a time; until `kept_until` it goes on although the search does not need it.
+    Its run has `begun` at a time; until `kept_until` it goes on although the search does not need it. If it `is_ahead`,
+    its environment may not be built before the search needs it.
     """
 
     preparing: Task[Prepared]
     running: Task[Observation] | None = None
     begun: float = 0.0
     kept_until: float = 0.0
+    is_ahead: bool = False
 
     @property
     def prepared(self) -> Prepared | None:
         """The prepared probe, None while it is being prepared."""
         is_ready = self.preparing.done() and self.preparing.exception() is None
         return self.preparing.result() if is_ready else None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it was prepared ahead, but without its environment."""
+        prepared = self.prepared
+        return self.is_ahead and prepared is not None and prepared.observation is None and prepared.probe.ahead
 
     @property
     def task(self) -> Task[Prepared] | Task[Observation]:
@@ -257,11 +275,15 @@ class Engine(Generic[C]):
             wait(ending)
 
     def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], priority: Priority) -> None:
-        """Begin to prepare those candidates that are not in progress."""
+        """Begin to prepare those candidates that are not in progress, and the environments that are needed now."""
+        is_ahead = priority is Priority.AHEAD
         for candidate in candidates:
-            if candidate not in works:
-                prepare = partial(self.prober.prepare, self.probe_of(candidate))
-                works[candidate] = _Work(self.lanes.submit(prepare, priority, Needs.BUILDER))
+            if candidate not in works or (works[candidate].is_partial and not is_ahead):
+                probe = self.probe_of(candidate)
+                if saves_cpu := is_ahead and not self.lanes.builds_ahead:
+                    probe = evolve(probe, ahead=True)
+                prepare = partial(self.prober.prepare, probe)
+                works[candidate] = _Work(self.lanes.submit(prepare, priority, Needs.BUILDER), is_ahead=saves_cpu)
                 if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
@@ -272,7 +294,7 @@ class Engine(Generic[C]):
         for candidate in candidates:
             work = works[candidate]
             prepared = work.prepared
-            if len(keys) >= at_once or work.running is not None or prepared is None:
+            if len(keys) >= at_once or work.running is not None or prepared is None or work.is_partial:
                 continue
             if prepared.observation is None and prepared.key not in keys and _ended(prepared, ended) is None:
                 self.reporter.report(Started(self.label_of(candidate)))

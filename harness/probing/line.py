@@ -111,6 +111,18 @@ class RunLog:
         self.ran += not cached and observation.outcome.ran
         return judgement
 
+    def probe_of(self, trial: Trial) -> Probe:
+        """The probe of a trial. What will be claimed is fresh: the runs of the ends, and repetitions.
+
+        The first repetition of a fork is the same probe in a fresh process.
+        """
+        line, ends = self.line, {self.line.good, self.line.bad} - {None}
+        ends = ends or {0, len(line.names) - 1}
+        if trial.attempt:
+            attempt = trial.attempt - self.forks_at(trial.position)
+            return evolve(line.probe(Trial(trial.position, attempt)), fresh=True)
+        return evolve(line.probe(trial), fresh=trial.position in ends)
+
     def forks_at(self, position: int) -> int:
         """How many of the runs of a candidate were forks: its first one, or none."""
         first = self.observations.get(Trial(position))
@@ -216,18 +228,6 @@ class ProbedLine:
             self.reporter.report(SearchBegan(*announced, self._progress(search)))
         return self._run(SearchedLine(search, record))
 
-    def probe_of(self, record: RunLog, trial: Trial) -> Probe:
-        """The probe of a trial. What will be claimed is fresh: the runs of the ends, and repetitions.
-
-        The first repetition of a fork is the same probe in a fresh process.
-        """
-        line, ends = self.line, {self.line.good, self.line.bad} - {None}
-        ends = ends or {0, len(line.names) - 1}
-        if trial.attempt:
-            attempt = trial.attempt - record.forks_at(trial.position)
-            return evolve(line.probe(Trial(trial.position, attempt)), fresh=True)
-        return evolve(line.probe(trial), fresh=trial.position in ends)
-
     def confirmed(self, searched: SearchedLine, runs: Iterable[Observation] = ()) -> SearchedLine:
         """Have a fresh run of each side of the change, of those in `runs` or made now, because they are claimed.
 
@@ -254,7 +254,7 @@ class ProbedLine:
         Engine(
             self.prober,
             self.lanes,
-            lambda number: self.probe_of(record, missing[number]),
+            lambda number: record.probe_of(missing[number]),
             lambda number: line.label_of(missing[number]),
             judged,
             self.reporter,
@@ -301,7 +301,7 @@ class ProbedLine:
         engine = Engine(
             self.prober,
             self.lanes,
-            lambda trial: self.probe_of(record, trial),
+            record.probe_of,
             self.line.label_of,
             record.take,
             self.reporter,

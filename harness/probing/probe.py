@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve, frozen
 
+from harness.environment import CannotBuild
 from harness.errors import HarnessError
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.model.text import size_in_words
@@ -43,7 +44,8 @@ class Probe:
     `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
     names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
     as it is; its runs are never taken from the store. A run that will be claimed is `fresh`: it is not forked.
-    `records_imports` says that what its modules import is recorded, so that other runs can be forked.
+    `records_imports` says that what its modules import is recorded, so that other runs can be forked. One that may not
+    be needed is prepared `ahead`, without an environment for which there is nothing to download.
     """
 
     repro: Repro
@@ -57,6 +59,7 @@ class Probe:
     inside: Path | None = None
     fresh: bool = False
     records_imports: bool = False
+    ahead: bool = False
 
 
 @frozen
@@ -136,6 +139,17 @@ class Probers(Around):
     def prober_of(self, probe: Probe) -> Probing:
         """The one of the probe's interpreter."""
         return self.by_python[probe.combination.python]
+
+
+def environment_with(prober: Probing, lock: Lock) -> Environment | None:
+    """Return the environment of a lock, to inspect its files; None if it can't be built.
+
+    It is compared with its manifest, unless that was done a moment ago.
+    """
+    try:
+        return prober.builder.build(lock, recent=True)
+    except CannotBuild:
+        return None
 
 
 def run_ahead(prober: Probing, probe: Probe) -> str:

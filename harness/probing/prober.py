@@ -164,8 +164,9 @@ class Prober:
         if (refusal := self._refusal(probe, lock)) is not None:
             refused = self._unrun(probe, key, *refusal, lock, begun, keep=False)
             return Prepared(probe, key, observation=refused)
-        if not builds:
+        if not builds or (probe.ahead and self.builder.has_wheels(lock)):
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
+        probe = evolve(probe, ahead=False)
         # Compared now, while others run, so that its own run starts at once.
         try:
             built = self.builder.build(lock, recent=True, as_is=as_is)

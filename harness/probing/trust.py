@@ -67,6 +67,8 @@ class Trust:
     def note(self, key: str, forked: Observation) -> None:
         """Note a fork, with which fresh runs have to agree; `key` is that of its first fresh run."""
         self._forks[key] = forked
+        if self.was_wrong:  # meanwhile, on another lane
+            self.store.forget(forked.key)
 
     def compare(self, key: str, repro: Repro, fresh: Observation) -> None:
         """Compare a fresh run with the fork of the same probe, if there was one. Raises `ForksDisagree`."""
@@ -83,9 +85,10 @@ class Trust:
         Raises `ForksDisagree` if there are any.
         """
         self.stop("a fork and a fresh process disagree")
-        for forked in self._forks.values():
+        forks = list(self._forks.values())  # other lanes may note some
+        self.was_wrong = bool(forks)
+        for forked in forks:
             self.store.forget(forked.key)
-        self.was_wrong = bool(self._forks)
         self.check()
 
     def agree(self, repro: Repro, forked: Observation, fresh: Observation) -> bool:

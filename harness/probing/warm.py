@@ -17,6 +17,7 @@ from attrs import define, evolve, field, frozen
 from harness.environment.watched import flaw_of
 from harness.events import Judged, Started
 from harness.model import Device, Mixture, Observation, Verdict
+from harness.probing.lanes import started
 from harness.probing.probe import Around, Prepared, Probe, is_warm
 from harness.probing.trust import Trust, is_unsettled
 from harness.probing.warm_processes import CannotFork, WarmEnvironment, WarmReleases
@@ -51,6 +52,14 @@ class Expected:
     verdict: Verdict
 
 
+@frozen
+class _Start:
+    """The start of a process for whole environments, and the check that a fork of it is right, beside the lanes."""
+
+    process: Task[None]
+    check: Task[None]
+
+
 @define
 class WarmProber(Around):
     """Forks what may be forked, and passes all other probes to `prober`; it has to be closed.
@@ -66,10 +75,10 @@ class WarmProber(Around):
     _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
     _bases: dict[str, list[tuple[Probe, Observation]]] = field(factory=dict, init=False)  # fresh runs, by repro
     _releases: dict[str, WarmReleases | None] = field(factory=dict, init=False)  # by repro
-    _checked: set[str] = field(factory=set, init=False)  # repros of which a fork was compared with its fresh run
+    _starts: dict[str, _Start] = field(factory=dict, init=False)  # by repro
+    _choosing: threading.Lock = field(factory=threading.Lock, init=False)
     _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _exchanging: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
-    _turn: threading.Lock = field(factory=threading.Lock, init=False)
     _starting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def expect(self, expected: Expected, lanes: Lanes) -> None:
@@ -93,6 +102,10 @@ class WarmProber(Around):
     def close(self) -> None:
         """End the processes to fork from."""
         self.end_expected()
+        tasks = [task for start in self._starts.values() for task in (start.process, start.check)]
+        for task in tasks:
+            task.stop()
+        wait(tasks)
         self._opened.close()
 
     def prepare(self, probe: Probe) -> Prepared:
@@ -102,6 +115,8 @@ class WarmProber(Around):
         if lock is not None and self._is_expected(probe, lock):
             return self._prepare_expected(probe, lock)
         may_fork = self._may_fork(probe)
+        if may_fork and not (probe.ahead or self._is_answered(probe)):
+            self._start(_family(probe.repro))  # while the environment is built
         recording = evolve(probe, records_imports=self._is_to_record(probe))
         prepared = self.prober.prepare(recording, as_is=may_fork)
         if prepared.observation is not None:
@@ -158,27 +173,63 @@ class WarmProber(Around):
         environment, family = prepared.environment, _family(prepared.probe.repro)
         if environment is None or environment.folder is None:
             return None
+        start = self._start(family)
         try:
+            start.process.result()
             with self._starting:
-                warm = self._releases_of(family)
-                runs = self._bases.get(family, [])
-                locks = [environment.lock, *(run.lock for _, run in runs if run.lock is not None)]
-                zygote = warm.start_for(locks) if warm is not None and not self.trust.stopped else None
-                is_checked = family in self._checked
-                self._checked.add(family)
+                zygote = self._zygote_for(family, environment.lock)
+                warm = self._releases[family]
             if warm is None or zygote is None:
-                return None
-            if not is_checked and not self._is_right(warm, zygote):
-                self.trust.disagree()
                 return None
             repro = evolve(prepared.probe.repro, timeout=warm.limit())
             forking = evolve(prepared, key=prepared.key + _FORKED, probe=evolve(prepared.probe, repro=repro))
             forked = self.prober.execute(evolve(forking, zygote=zygote))
+            start.check.result()
         except ZygoteFailed as error:
             self.trust.stop(str(error))
             return None
+        if self.trust.stopped:
+            return None
         self.forked += 1
         return forked
+
+    def _is_answered(self, probe: Probe) -> bool:
+        """Whether a probe needs no run, by what is known without resolving it."""
+        resolution = self.prober.resolutions.known(probe.combination) if probe.lock is None else None
+        lock = probe.lock if resolution is None else resolution.lock
+        if lock is None:
+            return resolution is not None
+        key = self.prober.key(probe, lock)
+        return self.prober.current(key) is not None or self._known_fork(key) is not None
+
+    def _start(self, family: str) -> _Start:
+        """Start the process that runs of a repro are forked from, unless that has begun, and compare its first fork."""
+        with self._choosing:
+            if family not in self._starts:
+                process = started(partial(self._start_process, family))
+                self._starts[family] = _Start(process, started(partial(self._check, family, process)))
+            return self._starts[family]
+
+    def _start_process(self, family: str) -> None:
+        """Start the process for the fresh runs until now. Raises `ZygoteFailed`."""
+        with self._starting:
+            self._zygote_for(family)
+
+    def _check(self, family: str, process: Task[None]) -> None:
+        """Compare a fork of the run that a process is made for with it. Raises `ForksDisagree` and `ZygoteFailed`."""
+        process.result()
+        with self._starting:
+            warm = self._releases[family]
+            zygote = warm.zygote if warm is not None else None
+        if warm is not None and zygote is not None and not self._is_right(warm, zygote):
+            self.trust.disagree()
+
+    def _zygote_for(self, family: str, *locks: Lock) -> Zygote | None:
+        """The process to fork runs with these locks, and the fresh runs until now, from. Raises `ZygoteFailed`."""
+        warm = self._releases_of(family)
+        if warm is None or self.trust.stopped:
+            return None
+        return warm.start_for([*locks, *(run.lock for _, run in self._bases[family] if run.lock is not None)])
 
     def _releases_of(self, family: str) -> WarmReleases | None:
         """The processes that runs are forked from; None if they can't be forked."""
@@ -272,8 +323,7 @@ class WarmProber(Around):
 
     def _fork(self, warm: WarmEnvironment, probe: Probe, lock: Lock, key: str) -> Observation | None:
         try:
-            with self._turn:
-                forked = warm.run(probe, lock, key)
+            forked = warm.run(probe, lock, key)
         except ZygoteFailed as error:
             self.trust.stop(str(error))
             return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -210,6 +211,7 @@ class WarmEnvironment:
     zygote: Zygote | None = field(default=None, init=False)
     _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
+    _turn: threading.Lock = field(factory=threading.Lock, init=False)  # one candidate's files are in place at a time
 
     @classmethod
     @contextlib.contextmanager
@@ -295,7 +297,11 @@ class WarmEnvironment:
         raise ZygoteFailed("an import always runs a file that changes")
 
     def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
-        """Fork a probe and store the observation. Raises `ZygoteFailed`."""
+        """Fork a probe and store the observation, when no other one is being run. Raises `ZygoteFailed`."""
+        with self._turn:
+            return self._run(probe, lock, key)
+
+    def _run(self, probe: Probe, lock: Lock, key: str) -> Observation:
         begun, started = time.monotonic(), datetime.now(UTC)
         files = probe.mixture.files if probe.mixture is not None else {}
         zygote = self._start(files.keys())

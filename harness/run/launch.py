@@ -146,8 +146,13 @@ def process_environment(
 
 def cpu_limit() -> int | None:
     """Return how many CPUs this process may use, None if all: libraries start as many threads."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    usable = usable_cpus()
     return usable if usable != os.cpu_count() else None
+
+
+def usable_cpus() -> int | None:
+    """Return how many CPUs this process may use, None if that is not known."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str], cpus: int | None = None) -> str:

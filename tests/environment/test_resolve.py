@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -107,6 +109,42 @@ def test_undated_wheels_follow_the_dates_of_the_index(tmp_path, world, uv_cache,
     alone = PipSettings(no_index=True, find_links=(str(world.links),))
     resolver = make_parts(tmp_path, alone, uv_cache, interpreter).resolver
     assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
+
+
+_LOOKING = """#!/bin/sh
+page=${UV_FIND_LINKS#file://}
+case "$*" in *compile*) if [ -f "$page" ]; then cat "$page"; else echo none; fi >> %s ;; esac
+exec %s "$@"
+"""
+
+
+def test_uv_reads_a_local_wheel_once(tmp_path, uv_cache, interpreter, ask):
+    house = Wheelhouse(tmp_path / "house")
+    wheel = house.add_link("linked", "1.0")
+    other = house.add_link("other", "1.0")
+    os.utime(wheel)  # now
+    settings = PipSettings(no_index=True, find_links=(str(house.links),))
+    parts = make_parts(tmp_path, settings, uv_cache, interpreter)
+    looking, pages = tmp_path / "uv", tmp_path / "pages"
+    looking.write_text(_LOOKING % (pages, parts.resolver.uv.binary))
+    looking.chmod(0o755)
+    uv = evolve(parts.resolver.uv, binary=looking)
+    resolver = evolve(parts.resolver, builds=evolve(parts.resolver.builds, uv=uv))
+
+    def page_for(*requirements):
+        lock = resolver.resolve(ask(*requirements)).lock
+        page = pages.read_text().strip().splitlines()
+        pages.unlink()
+        return page, {pin.name: pin.sha256 for pin in lock.pins}
+
+    assert page_for("linked")[0] == ["none"], "it was just written"
+    time.sleep(2.1)
+    assert page_for("linked>0")[0] == ["none"]
+    page, hashes = page_for("linked", "other")
+    assert [line.partition("#")[2] for line in page[:2]] == [f'sha256={hashes["linked"]}">{wheel.name}</a>', ""]
+    wheel.write_bytes(wheel.read_bytes())
+    page, hashes = page_for("other", "linked")
+    assert [line.partition("#")[2] for line in page[:2]] == ["", f'sha256={hashes["other"]}">{other.name}</a>']
 
 
 def test_pre_releases_are_allowed_for_named_projects_only(tmp_path, uv_cache, interpreter, ask):
