@@ -73,12 +73,14 @@ class WarmProber(Around):
     checks: int = field(default=0, init=False)
     _expected: dict[str, Expected] = field(factory=dict, init=False)  # by lock
     _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
+    _untold: dict[str, Judged] = field(factory=dict, init=False)  # forks of unchanged environments, by lock
     _bases: dict[str, list[tuple[Probe, Observation]]] = field(factory=dict, init=False)  # fresh runs, by repro
     _releases: dict[str, WarmReleases | None] = field(factory=dict, init=False)  # by repro
     _starts: dict[str, _Start] = field(factory=dict, init=False)  # by repro
     _choosing: threading.Lock = field(factory=threading.Lock, init=False)
     _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _exchanging: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
+    _removing: list[Task[None]] = field(factory=list, init=False)
     _starting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def expect(self, expected: Expected, lanes: Lanes) -> None:
@@ -91,13 +93,14 @@ class WarmProber(Around):
         self._opening[lock.id] = lanes.submit(partial(self._open, expected, lock))
 
     def end_expected(self) -> None:
-        """Forget what was expected, and end what was prepared for it."""
+        """Forget what was expected, and begin to remove what was prepared for it, thousands of files."""
         for opening in self._opening.values():
             opening.stop()
         wait(self._opening.values())
         self._opening.clear()
+        self._untold.clear()
         self._expected.clear()
-        self._exchanging.close()
+        self._removing.append(started(self._exchanging.pop_all().close))
 
     def close(self) -> None:
         """End the processes to fork from."""
@@ -106,6 +109,8 @@ class WarmProber(Around):
         for task in tasks:
             task.stop()
         wait(tasks)
+        for removing in self._removing:
+            removing.result()
         self._opened.close()
 
     def prepare(self, probe: Probe) -> Prepared:
@@ -133,7 +138,10 @@ class WarmProber(Around):
         """
         probe, lock = prepared.probe, prepared.probe.lock
         if prepared.observation is None and prepared.is_warm and lock is not None:
-            return self._run(self._opening[lock.id].result(), probe, lock, prepared.key)
+            warm = self._opening[lock.id].result()
+            if (judged := self._untold.pop(lock.id, None)) is not None:
+                self.trust.reporter.report(judged)
+            return self._run(warm, probe, lock, prepared.key)
         forked = self._fork_release(prepared) if self._may_fork(probe) else None
         if forked is not None and self.trust.is_conclusive(forked):
             self.trust.note(prepared.key, forked)
@@ -305,7 +313,7 @@ class WarmProber(Around):
         self.checks += not prepared.cached
         judgement = expected.judge(observation)
         label = f"forked: the {expected.verdict.value} environment"
-        self.trust.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        self._untold[lock.id] = Judged(label, judgement, observation, cached=prepared.cached)
         if judgement.verdict is not expected.verdict:
             self.trust.disagree()
         return None if self.trust.stopped else warm
