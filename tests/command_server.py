@@ -12,10 +12,12 @@ import importlib
 import json
 import os
 import pkgutil
+import platform
 import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,9 +27,10 @@ LATE = ("harness.api", "harness.bisection.evidence", "requests")
 
 
 class CommandServer:
-    """Starts the process for the first command, and ends it with this one."""
+    """Starts the process for the first command, and ends it with this one; `path` is the PATH of most commands."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, words: list[str], environ: Mapping[str, str], folder: Path, limit_s: float) -> tuple[int, str, str]:
@@ -37,7 +40,7 @@ class CommandServer:
         """
         outputs = [folder.with_name(f"{folder.name}.{name}") for name in ("out", "err")]
         request = {"words": words, "environ": dict(environ), "folder": str(folder), "outputs": [*map(str, outputs)]}
-        process = self._process = self._process or _started()
+        process = self._process = self._process or _started(self._path)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -50,9 +53,9 @@ class CommandServer:
         return (code, *(path.read_text("utf-8") for path in outputs))
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started(path: str) -> subprocess.Popen[bytes]:
     words = [sys.executable, __file__]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
@@ -75,15 +78,22 @@ def _serve() -> None:
 
 
 def _warm_up() -> None:
-    """Do what each command would do again: import, compile the templates, and generate the code for records."""
+    """Do what each command would do again.
+
+    It imports, compiles the templates, generates the code for records, and looks at the machine.
+    """
     commands = pkgutil.iter_modules([str(ROOT / "harness" / "cli")])
     for module in (*LATE, *(f"harness.cli.{found.name}" for found in commands)):
         importlib.import_module(module)
     from harness import records
+    from harness.environment.interpreter import target_of
     from harness.environment.pages import Page
+    from harness.events import SILENT
     from harness.model import Observation, Repro
     from harness.report import page
     from harness.report.archive import StoredAnswer
+    from harness.run import sandbox
+    from harness.run.programs import user_tools
     from harness.store import Resolution
 
     for kind in (Observation, Page, Repro, Resolution, StoredAnswer):
@@ -93,6 +103,9 @@ def _warm_up() -> None:
         templates = page._environment(autoescape=ending == ".html.j2")
         for name in templates.list_templates(filter_func=lambda name, ending=ending: name.endswith(ending)):
             templates.get_template(name)
+    target_of(platform.python_version())
+    user_tools(os.environ["PATH"])
+    sandbox.choose(sandbox.SandboxMode.AUTO, network=False, reporter=SILENT)
 
 
 def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[str]) -> None:
@@ -108,7 +121,19 @@ def _run(words: list[str], environ: dict[str, str], folder: str, outputs: list[s
     for number, path in enumerate([os.devnull, *outputs]):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
     sys.argv[:] = ["harness", *words]
-    main()
+    code = 1
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        sys.excepthook(*sys.exc_info())
+    # To free what was imported would take a copy of each page of it.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

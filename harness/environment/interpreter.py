@@ -6,6 +6,8 @@ import json
 import platform
 import re
 import subprocess
+import sys
+import sysconfig
 from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
@@ -71,7 +73,7 @@ class Interpreter:
         """What a release must support to be installed for it."""
         return target_of(self.version)
 
-    def wheel_tags(self) -> list[wheel_tags.Tag]:
+    def wheel_tags(self) -> tuple[wheel_tags.Tag, ...]:
         """The tags of wheels that it can install, best first (PEP 425)."""
         return accepted_tags(self.version)
 
@@ -102,7 +104,7 @@ def meets(needs: str | None, version: str) -> bool:
 
 def _interpreter_at(path: Path) -> Interpreter:
     try:
-        version, cache_tag, stdlib = _printed_by(path, _QUESTIONS, tuple[str, str, str])
+        version, cache_tag, stdlib = _own(path) or _printed_by(path, _QUESTIONS, tuple[str, str, str])
         is_old = Version(version) < OLDEST_PYTHON
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "--python takes a version or a path"
@@ -110,6 +112,13 @@ def _interpreter_at(path: Path) -> Interpreter:
     if is_old:
         raise UserMistake(f"{path} is Python {version}, and runs need Python {OLDEST_PYTHON} or later")
     return Interpreter(path.absolute(), version, cache_tag, Path(stdlib))
+
+
+def _own(path: Path) -> tuple[str, str, str] | None:
+    """What the interpreter that runs the harness would print, without starting it again; None for another one."""
+    if str(path) not in (sys.executable, getattr(sys, "_base_executable", None)):
+        return None
+    return platform.python_version(), sys.implementation.cache_tag or "", sysconfig.get_path("stdlib")
 
 
 def _printed_by(python: Path, code: str, kind: type[_Printed], *words: str) -> _Printed:
@@ -122,16 +131,17 @@ def _printed_by(python: Path, code: str, kind: type[_Printed], *words: str) -> _
     return printed
 
 
-def accepted_tags(python: str) -> list[wheel_tags.Tag]:
+@lru_cache(maxsize=64)
+def accepted_tags(python: str) -> tuple[wheel_tags.Tag, ...]:
     """The tags of wheels that a CPython of a version ("3.11") can install on this machine, best first (PEP 425)."""
     major, minor = (int(part) for part in python.split(".")[:2])
     platforms = list(wheel_tags.platform_tags())
-    return [
+    return (
         *wheel_tags.cpython_tags(python_version=(major, minor), platforms=platforms),
         *wheel_tags.compatible_tags(
             python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
         ),
-    ]
+    )
 
 
 @lru_cache(maxsize=64)

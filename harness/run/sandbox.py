@@ -174,8 +174,9 @@ def _homes() -> Iterator[str]:
         with contextlib.suppress(KeyError):
             own = pwd.getpwuid(Path.cwd().stat().st_uid).pw_dir
             yield own if Path.cwd().is_relative_to(own) else ""
-        for folder in (Path.cwd(), *Path.cwd().parents):
-            if folder.parent in _HOMES or any((folder / name).exists() for name in _OF_A_HOME):
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            if folder.parent in _HOMES or any(os.path.exists(f"{folder}/{name}") for name in _OF_A_HOME):  # noqa: PTH110 - for speed
                 yield str(folder)
 
 
@@ -213,6 +214,8 @@ class View:
 
     def __init__(self, hidden: Sequence[Path]) -> None:
         self._hidden = hidden
+        self._hidden_folders = tuple(f"{folder}/" for folder in hidden)
+        self._folders: set[str] = set()  # that are no links
         self._binds: dict[Path, bool] = {}
         self._links: dict[Path, str] = {}
 
@@ -264,18 +267,23 @@ class View:
                 yield from ("--remount-ro", str(path))
 
     def _is_hidden(self, path: Path) -> bool:
-        return any(path.is_relative_to(folder) for folder in self._hidden)
+        return f"{path}/".startswith(self._hidden_folders)
 
     def _followed(self, path: Path) -> Path:
         """Return the real path, and note the symlinks in hidden folders that lead to it, to recreate them."""
-        path = path.absolute()
-        for part in (*reversed(path.parents), path) if path.exists() else ():  # links in a circle lead nowhere
-            if part.is_symlink():
+        # As text: of many paths each run follows each part.
+        text = str(path.absolute())
+        at = text.find("/", 1) if os.path.exists(text) else 0  # noqa: PTH110 - links in a circle lead nowhere
+        while at:
+            part, rest = (text[:at], text[at + 1 :]) if at > 0 else (text, "")
+            if part not in self._folders and os.path.islink(part):  # noqa: PTH114
                 link, target = Path(os.path.normpath(part)), os.readlink(part)  # noqa: PTH115 - the target as written
                 if self._is_hidden(link):
                     self._links[link] = target
-                return self._followed(part.parent / target / path.relative_to(part))
-        return Path(os.path.normpath(path))  # no part of it is a link
+                return self._followed(Path(part).parent / target / rest)
+            self._folders.add(part)
+            at = text.find("/", at + 1) if at > 0 else 0
+        return Path(os.path.normpath(text))  # no part of it is a link
 
 
 def _emptied(path: Path, scratch: Path) -> list[str]:

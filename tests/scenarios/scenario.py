@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parent
 _JSON = "bisect", "history", "probe", "matrix", "nightly", "gate"
 _MARK = re.compile(r"<(folder|index|links|good|bad|repository:[\w-]+|day-\d+)>")
 _LIMIT_S = 300
-_SERVER = CommandServer()
+_SERVER = CommandServer(SHORT_PATH)
 _SCHEMA = Draft202012Validator(json.loads(Path(showing.__file__).with_name("answer.schema.json").read_text("utf-8")))
 
 
