@@ -111,6 +111,13 @@ def test_undated_wheels_follow_the_dates_of_the_index(tmp_path, world, uv_cache,
     assert versions(resolver.resolve(ask("linked", as_of=day(2))))["linked"] == "2.0"
 
 
+def test_without_index_nothing_comes_from_one(tmp_path, world, uv_cache, interpreter, ask):
+    settings = PipSettings(index_url=world.url, find_links=(str(world.links),), no_index=True)
+    resolver = make_parts(tmp_path, settings, uv_cache, interpreter).resolver
+    assert versions(resolver.resolve(ask("linked"))) == {"linked": "2.0"}
+    assert resolver.resolve(ask("loose")).lock is None
+
+
 _LOOKING = """#!/bin/sh
 page=${UV_FIND_LINKS#file://}
 case "$*" in *compile*) if [ -f "$page" ]; then cat "$page"; else echo none; fi >> %s ;; esac
