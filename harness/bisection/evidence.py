@@ -17,7 +17,7 @@ from harness.culprit.api_evidence import api_evidence
 from harness.culprit.sides import PackageFiles
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
-from harness.model import Lock, Outcome, RaisedException, name_of
+from harness.model import Outcome, RaisedException, name_of
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import last_exception
 from harness.probing.probe import environment_with
@@ -26,36 +26,35 @@ from harness.repository.git import range_url, repository_url
 from harness.repository.releases import built_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from harness.probing.probe import Probing
 
 
+_Side = tuple[str, "Path"]  # the version of a package, and the folder where it is installed
+
+
 def with_evidence(answer: Answer, prober: Probing) -> Answer:
     """Add evidence to each culprit that is one package and has runs of both of its releases."""
-    failures = tuple(
-        evolve(
-            failure,
-            culprits=tuple(
-                evolve(
-                    culprit,
-                    evidence=(
-                        *_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober),
-                        *_commits(culprit, prober),
-                    ),
-                )
-                for culprit in failure.culprits
-            ),
-        )
+
+    def told(culprit: Culprit, failure: Failure) -> Culprit:
+        if (sides := _sides(culprit, prober)) is None:
+            return culprit
+        name, exceptions = culprit.packages[0].name, _exceptions(culprit, failure, answer, prober)
+        return evolve(culprit, evidence=(*_evidence(name, sides, exceptions), *_commits(name, sides)))
+
+    failures = (
+        evolve(failure, culprits=tuple(told(culprit, failure) for culprit in failure.culprits))
         for failure in answer.failures
     )
-    return evolve(answer, failures=failures)
+    return evolve(answer, failures=tuple(failures))
 
 
 def lost_what_it_misses(culprit: Culprit, raised: RaisedException | None, prober: Probing) -> bool:
     """Whether the culprit's own release removed or changed what an exception misses: no other package is to blame."""
-    pieces = _evidence(culprit, [raised] if raised is not None else [], prober)
+    sides = _sides(culprit, prober) if raised is not None else None
+    pieces = _evidence(culprit.packages[0].name, sides, [raised]) if raised is not None and sides is not None else ()
     return any(piece.kind != "new-message" for piece in pieces)
 
 
@@ -96,38 +95,39 @@ def _exceptions(culprit: Culprit, failure: Failure, answer: Answer, prober: Prob
     return exceptions.values()
 
 
-def _evidence(culprit: Culprit, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
+def _sides(culprit: Culprit, prober: Probing) -> tuple[_Side, _Side] | None:
+    """Return both sides of a culprit that is one package; None if there are no two, or one of them can't be built."""
     locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
     if len(locks) != 2 or len(culprit.packages) != 1:
-        return ()
-    package = culprit.packages[0].name
-    older, newer = (lock.version_of(package) for lock in locks)
-    if older is None or newer is None or not exceptions:
-        return ()
-    before, after = (_place(lock, prober) for lock in locks)
-    if before is None or after is None:
-        return ()
+        return None
+    versions = [version for lock in locks if (version := lock.version_of(culprit.packages[0].name)) is not None]
+    if len(versions) != 2:
+        return None
+    with contextlib.suppress(HarnessError):  # missing evidence is no error
+        built = [environment_with(prober, lock) for lock in locks]
+        folders = [environment.folder for environment in built if environment is not None and environment.folder]
+        if len(folders) == 2:
+            older, newer = zip(versions, map(site_packages, folders), strict=True)
+            return older, newer
+    return None
+
+
+def _evidence(name: str, sides: tuple[_Side, _Side], exceptions: Iterable[RaisedException]) -> tuple[Evidence, ...]:
+    older, newer = sides
     pieces: dict[tuple[str, str], Evidence] = {}
     with contextlib.suppress(OSError):  # another process removed the environment
         for raised in exceptions:
-            explained = api_evidence(raised, package, older=(older, before), newer=(newer, after))
+            explained = api_evidence(raised, name, older=older, newer=newer)
             pieces |= {(piece.kind, piece.name): piece for piece in explained}
     return tuple(pieces.values())
 
 
-def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
-    """Yield the range of commits between the two builds of the culprit, if both name theirs."""
-    locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
-    change = culprit.packages[0] if len(culprit.packages) == 1 else None
-    if change is None or len(locks) != 2:
-        return
+def _commits(name: str, sides: tuple[_Side, _Side]) -> Iterator[Evidence]:
+    """Yield the range of commits between the two builds of a package, if both name theirs."""
     commits: list[str] = []
     repository = ""
-    for lock in locks:
-        version, place = lock.version_of(change.name), _place(lock, prober)
-        if version is None or place is None:
-            return
-        files = PackageFiles.at(place, [change.name])
+    for version, place in sides:
+        files = PackageFiles.at(place, [name])
         commits.append(built_from(version, files.digests, files.text))
         metadata = next((path for path in files.digests if path.endswith(".dist-info/METADATA")), "")
         repository = repository_url(files.text(metadata)) or repository
@@ -135,12 +135,4 @@ def _commits(culprit: Culprit, prober: Probing) -> Iterator[Evidence]:
     if older and newer and older != newer:
         link = range_url(repository, older, newer)
         text = f"built from the commits {older[:10]} and {newer[:10]}" + (f": {link}" if link else "")
-        yield Evidence("commits", change.name, text)
-
-
-def _place(lock: Lock, prober: Probing) -> Path | None:
-    """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
-    with contextlib.suppress(HarnessError):
-        built = environment_with(prober, lock)
-        return site_packages(built.folder) if built is not None and built.folder is not None else None
-    return None
+        yield Evidence("commits", name, text)

@@ -299,7 +299,7 @@ uv.compile(["x"], python=Path(sys.executable))
 
 def test_what_a_killed_resolution_leaves_is_removed(tmp_path):
     workspace, killer, temporary = Workspace(tmp_path / "cache"), tmp_path / "uv", tmp_path / "tmp"
-    killer.write_text("#!/bin/sh\nkill -9 $(ps -o ppid= $PPID)\nsleep 60\n")
+    killer.write_text("#!/bin/sh\nkill -9 $(ps -o ppid= $(ps -o ppid= $PPID))\nsleep 60\n")
     killer.chmod(0o755)
     temporary.mkdir()
     ended = subprocess.run(
