@@ -23,7 +23,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # What commands import late: most of them need it here.
-LATE = ("harness.api", "harness.bisection.evidence", "requests")
+LATE = (
+    *("harness.api", "harness.bisection.commits", "harness.bisection.evidence", "harness.bisection.releases"),
+    *("harness.report.history", "harness.run.devices.cpu", "harness.run.devices.cuda", "harness.run.devices.rocm"),
+    *("encodings.ascii", "encodings.utf_8_sig", "markdown_it", "pip_requirements_parser", "psutil", "regex"),
+    *("requests", "rich._emoji_codes"),
+)
 
 
 class CommandServer:
