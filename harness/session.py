@@ -268,8 +268,7 @@ def _local_lanes(device: Device, repro: Repro | None) -> int:
     """
     if repro is None or repro.argv or repro.launch or device is Device.CUDA:
         return 1
-    signature = repro.signature
-    if signature is not None and (signature.hang or signature.metric is not None):
+    if repro.signature is not None and repro.signature.is_timed:
         return 1
     return min(_LANES, usable_cpus() or 1)
 

@@ -378,8 +378,9 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
         (f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.question.files.items() if step != "run"
     ]
     rows += [("Came with", text) for text in dict.fromkeys(map(_introduced, culprits)) if text]
-    is_written = "read_by" in answer.question.files and answer.constraints
-    rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
+    if workaround := _workaround(answer):
+        is_written = "read_by" in answer.question.files and answer.constraints
+        rows.append(("Workaround", f"write with {workaround}" if is_written else workaround))
     advice = _advice_of(answer)
     return [
         *rows,

@@ -228,6 +228,11 @@ class Signature:
         return self.metric is not None and _COST.search(self.metric) is not None
 
     @property
+    def is_timed(self) -> bool:
+        """Whether a verdict by it may depend on how fast a run is: on a number, or on a hang."""
+        return self.hang or self.metric is not None
+
+    @property
     def is_unbounded(self) -> bool:
         """Whether it names a metric without saying which values are the bug, so that both ends have to be measured."""
         return self.metric is not None and self.above is None and self.below is None

@@ -341,8 +341,8 @@ class WarmProber(Around):
 
 def _is_forkable(probe: Probe) -> bool:
     """Whether a run of a whole environment can be a fork: on the CPU, and its verdict is no matter of time."""
-    repro, signature = probe.repro, probe.repro.signature
-    is_timed = signature is not None and (signature.hang or signature.metric is not None)
+    repro = probe.repro
+    is_timed = repro.signature is not None and repro.signature.is_timed
     is_program = repro.argv and not is_forkable(repro.argv)
     is_alone = not (is_program or repro.given or repro.step or is_timed)
     is_whole = probe.mixture is None and probe.inside is None and probe.trace is None
