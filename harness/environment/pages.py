@@ -114,14 +114,23 @@ def page_state(index_url: str, name: str) -> str:
     url = _address(index_url, name)
     if url.startswith("file:"):
         return _digest_of(_local_page(url).encode())
-    for method in ("HEAD", "GET"):  # many servers say nothing about the version of a page
+    host, body = host_of(url), b""
+    # Many servers say nothing about the version of a page. They are asked once.
+    for method in ("HEAD", "GET") if host not in _hosts_without_marks() else ("GET",):
         with _opened(url, method, headers={"Accept": _ACCEPTED}) as response:
             if response is None:
                 return ""
             if state := _state(_marks(response.headers)):
                 return state
-            body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
+            body = b"".join(_pieces(response, host, _LARGEST_PAGE))
+    _hosts_without_marks().add(host)
     return _digest_of(body)
+
+
+@lru_cache(maxsize=1)
+def _hosts_without_marks() -> set[str]:
+    """The servers that did not say which version of a page they have, as far as this process asked."""
+    return set()
 
 
 def _address(index_url: str, name: str) -> str:
