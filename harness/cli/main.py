@@ -218,3 +218,5 @@ def main() -> None:
         if ended.code == 1 and _is_unread():  # click's code for that
             sys.exit(_UNREAD)
         raise
+    finally:
+        gc.freeze()  # else the interpreter looks through all that was imported for garbage when it ends
