@@ -251,7 +251,7 @@ class Uv:
     def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
         env, sandbox = self.environment, list[str]()
-        if env.get("UV_NO_INDEX") and "pip" in arguments:  # pip's setting, which uv takes only as an option
+        if env.get("UV_NO_INDEX") and "pip" in arguments and not self.settings.own:  # uv takes it only as an option
             argv.append("--no-index")
         memory: int | None = _MOST_MEMORY
         wall_s = _LONGEST_RESOLUTION_S if "compile" in arguments else _LONGEST_S
