@@ -6,10 +6,12 @@ import contextlib
 import json
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.model import Device
 from harness.run.launch import ForkedGuard, ScratchFolder, fork_guard, scratch_folder
@@ -26,19 +28,27 @@ class Zygote:
     """A running zygote with the socket that controls it.
 
     Its forks write below `scratch`, and have its `hash_seed`; `executed` are the installed files that it executed.
+    `turn` is held for as long as a fork runs, if forks must not run at the same time: they share the files and sockets
+    that an import has opened.
     """
 
     control: socket.socket
     scratch: Path
     hash_seed: int
     executed: frozenset[str] = frozenset()
+    turn: AbstractContextManager[object] = field(factory=contextlib.nullcontext)
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[ForkedGuard]:
-        """Fork a guard, which waits for the request of a run; it ends with the context.
+        """Fork a guard, in its turn, which waits for the request of a run; it ends with the context.
 
         Raises `ZygoteFailed` if it can't be forked.
         """
+        with self.turn, self._forked() as guard:
+            yield guard
+
+    @contextlib.contextmanager
+    def _forked(self) -> Iterator[ForkedGuard]:
         try:
             guard = fork_guard(self.control)
         except EOFError:
@@ -76,11 +86,14 @@ def started_zygote(job: Job, modules: Sequence[str], parent: Zygote | None = Non
         folder.order.write_text(json.dumps(order), encoding="utf-8")
         starting = _forked(parent, folder) if parent is not None else _process(job, folder, env)
         with starting as control:
-            problem, executed = _report(control, job.repro.timeout)
-            if problem:
+            report = _report(control, job.repro.timeout)
+            if report.problem:
                 words = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise ZygoteFailed(": ".join([problem, *words[-1:]]))
-            yield Zygote(control, job.place.scratch, job.hash_seed, executed)
+                raise ZygoteFailed(": ".join([report.problem, *words[-1:]]))
+            turn = parent.turn if parent is not None else contextlib.nullcontext()
+            if report.opened and isinstance(turn, contextlib.nullcontext):
+                turn = threading.Lock()
+            yield Zygote(control, job.place.scratch, job.hash_seed, report.executed, turn)
 
 
 @contextlib.contextmanager
@@ -129,17 +142,26 @@ def _forked(parent: Zygote, folder: ScratchFolder) -> Iterator[socket.socket]:
         yield ours
 
 
-def _report(control: socket.socket, timeout: float) -> tuple[str, frozenset[str]]:
-    """Wait `timeout` seconds for the report on the imports: why the zygote can't be forked, and what it executed."""
+@frozen
+class _Report:
+    """What a zygote says of its imports: why it can't be forked, what it executed, and what is open since."""
+
+    problem: str
+    executed: frozenset[str] = frozenset()
+    opened: frozenset[str] = frozenset()
+
+
+def _report(control: socket.socket, timeout: float) -> _Report:
+    """Wait `timeout` seconds for the report on the imports."""
     control.settimeout(timeout)
     try:
         with control.makefile(errors="replace") as answer:
             line = answer.readline()
     except OSError as error:
-        return f"the imports did not end in {timeout:g} s: {error}", frozenset()
+        return _Report(f"the imports did not end in {timeout:g} s: {error}")
     control.settimeout(None)
     try:
-        report = json.loads(line)
-        return str(report["problem"]), frozenset(map(str, report["executed"]))
+        told = json.loads(line)
+        return _Report(str(told["problem"]), frozenset(map(str, told["executed"])), frozenset(map(str, told["opened"])))
     except (ValueError, TypeError, KeyError):  # an import may write to the socket, or end the process
-        return "an import ended the process", frozenset()
+        return _Report("an import ended the process")

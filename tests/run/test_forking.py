@@ -7,6 +7,7 @@ import gzip
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
@@ -240,3 +241,20 @@ def test_a_zygote_of_a_zygote_keeps_what_the_first_has_imported(tmp_path: Path, 
             assert forked(tmp_path, second, "import heavy\nassert heavy.VALUE == [1]\n").outcome is Outcome.COMPLETED
         assert forked(tmp_path, first, "import heavy\n").outcome is Outcome.COMPLETED
     assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
+
+
+@pytest.mark.parametrize("of_its_parent", [False, True])
+def test_forks_that_share_a_socket_of_an_import_take_turns(
+    tmp_path: Path, modules: Path, *, of_its_parent: bool
+) -> None:
+    (modules / "paired.py").write_text("import socket\nNEAR, FAR = socket.socketpair()\n", encoding="utf-8")
+    body = "import time, paired\npaired.FAR.send(b'x')\ntime.sleep(0.5)\nassert paired.NEAR.recv(9) == b'x'\n"
+    repro = Repro(name="step", digest="0", search_path=(str(modules),))
+    with contextlib.ExitStack() as stack:
+        zygotes = [stack.enter_context(start(tmp_path, modules, "paired"))] * 2
+        if of_its_parent:
+            job = Job(repro, Place(PYTHON, zygotes[0].scratch), tmp_path / "log.gz")
+            zygotes[1] = stack.enter_context(started_zygote(job, ["json"], zygotes[0]))
+        with ThreadPoolExecutor() as pool:
+            runs = list(pool.map(lambda number: forked(tmp_path / str(number), zygotes[number], body), range(2)))
+    assert [ran.outcome for ran in runs] == [Outcome.COMPLETED] * 2

@@ -62,6 +62,15 @@ def _prepare(order: dict[str, Any], child: Any) -> str:
     return "an import initialised CUDA, which does not survive a fork" if in_use else ""
 
 
+def _open_files() -> set[str]:
+    """What is open besides devices, such as `socket:[123]`: forks share the place in a file, and what a socket holds."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the folder itself is closed
+            found.add(os.readlink(f"/proc/self/fd/{number}"))
+    return {name for name in found if not name.startswith("/dev/")}
+
+
 def _enter_environment(env: dict[str, str], child: Any) -> None:
     """Let this process import from the environment that `env` names, as an interpreter that is started with it would.
 
@@ -184,13 +193,14 @@ def _become_another(control: socket.socket, guard: Any, child: Any) -> None:
 
 
 def _import_and_serve(order: dict[str, Any], control: socket.socket, guard: Any, child: Any) -> None:
-    threshold = gc.get_threshold()
+    threshold, files = gc.get_threshold(), _open_files()
     gc.set_threshold(0)  # what imports create stays, so the collector would only take time
     problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
     if not gc.get_threshold()[0]:  # no import has set another one
         gc.set_threshold(*threshold)
-    report = {"problem": problem, "executed": sorted(child.used_files())}
+    opened = sorted(_open_files() - files)
+    report = {"problem": problem, "executed": sorted(child.used_files()), "opened": opened}
     control.sendall(f"{json.dumps(report)}\n".encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
     _serve(control, guard, child)
