@@ -319,11 +319,11 @@ def processes_below(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            words = process.cmdline()
+            is_below = any(str(folder) in word for word in process.cmdline())
+            if is_below and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if any(str(folder) in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
-            found.append(process)
     return found
 
 

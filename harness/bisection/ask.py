@@ -61,7 +61,7 @@ _RECORD = 8  # schema of kept answers
 class _Known:
     """An answer that was kept, and the `pages` of the index on which it depends, those of `projects` (`Index.state`).
 
-    There are none for an answer about packages of days that are over.
+    An answer about packages of days that are over depends on its subject alone.
     """
 
     answer: Answer
@@ -137,24 +137,28 @@ def answer_question(
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
+    if place and question.subject:
+        try:
+            session.index.state([question.subject])  # as the search begins
+        except HarnessError:
+            place = ""  # the search says what is wrong
     answer, retry = _searched(session, question, kind, is_night=is_night)
     if retry.limits:
         answer = _without_limits(session, question, answer, retry.limits, is_night=is_night)
     elif retry.way_on is not None and not answer.culprits and with_python is not None:
         answer = _with_another_python(session, with_python, answer, *retry.way_on)
     if place and answer.exit_code == 0:  # others are searched again, which may find more
-        known = _with_pages(session, answer.lean())
+        known = _with_pages(session, question, answer.lean())
         store.write(place, store.without_secrets(json.dumps(as_record(known, _RECORD))))
     return answer
 
 
-def _with_pages(session: Session, answer: Answer) -> _Known:
+def _with_pages(session: Session, question: Question, answer: Answer) -> _Known:
     """Return what to keep of an answer: with what it says about today, until the index says something else."""
-    when = AsOf.read(answer.question.as_of)
-    if when.is_era or (when.moment is not None and when.moment < session.now):
-        return _Known(answer)
-    runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
-    names = {pin.name for run in runs if run.lock is not None for pin in run.lock.pins}
+    names, when = {question.subject} if question.subject else set(), AsOf.read(answer.question.as_of)
+    if not (when.is_era or (when.moment is not None and when.moment < session.now)):
+        runs = (*answer.comparison.runs, *(run for culprit in answer.culprits for run in culprit.boundary.sides))
+        names |= {pin.name for run in runs if run.lock is not None for pin in run.lock.pins}
     # What the index said when the search began: the packages of an older end may have been asked about later.
     projects = tuple(sorted(name for name in names if session.index.has_state([name])))
     return _Known(answer, projects, session.index.state(projects))
@@ -324,17 +328,13 @@ def _depth(request: Request, kind: QuestionKind) -> Level:
 def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
     """Return the file of the answer to a question, relative to the results folder.
 
-    Its name is a hash of the whole question, of what its ends and the index say now of its subject, and of the settings
-    with which packages are found. "" if that can't be told at once, as for an environment's folder.
+    Its name is a hash of the whole question, of what its ends say now, and of the settings with which packages are
+    found. "" if that can't be told at once, as for an environment's folder.
     """
     ends = [end for end in (question.good, question.bad) if end is not None]
     may_change = any(end.kind in (EndKind.PYTHON, EndKind.IMAGE, EndKind.COMMIT) for end in ends)
     if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
         return ""
-    try:
-        pages = session.index.state([question.subject] if question.subject else [])
-    except HarnessError:
-        return ""  # the search says what is wrong
     good, bad = (
         evolve(end, moment=None) if end is not None and end.is_today else end for end in (question.good, question.bad)
     )
@@ -355,7 +355,6 @@ def _place_of(session: Session, question: Question, kind: QuestionKind) -> str:
         session.gpus,
         session.local.terms.variables,
         [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
-        pages,
     ]
     text = json.dumps(facts, sort_keys=True, default=str)
     return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
@@ -369,9 +368,13 @@ def _known(session: Session, place: str) -> Answer | None:
     sides = [run for culprit in known.answer.culprits for run in culprit.boundary.sides]
     if any(session.local.current(run.key) is None for run in sides):
         return None
-    with contextlib.suppress(NoNetwork):
-        if known.pages and session.index.state(known.projects) != known.pages:
+    try:
+        if session.index.state(known.projects) != known.pages:
             return None
+    except NoNetwork:
+        pass  # nothing newer can be known
+    except HarnessError:
+        return None
     answer: Answer = known.answer
     notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
     answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))

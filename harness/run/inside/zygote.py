@@ -7,7 +7,7 @@ driver in another fork instead of a new interpreter, watches it and reports how 
 run. The zygote exits when its socket is closed.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH115, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _prepare(order: dict[str, Any], child: Any) -> str:
 
 
 def _open_files() -> set[str]:
-    """What is open besides devices, such as `socket:[123]`: forks share the place in a file, and what a socket holds."""
+    """What is open besides devices, such as `socket:[1]`: forks share the place in a file, and what a socket holds."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # that of the folder itself is closed
