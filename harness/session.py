@@ -115,12 +115,12 @@ class Session:
     def lane_count(self, device: Device, repro: Repro | None = None) -> int:
         """The number of lanes: as many as requested, but on a cluster at most its slots. Raises `NoWorkers`.
 
-        By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for a
-        script on the CPU whose verdict can't depend on speed.
+        By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for
+        runs on the CPU whose verdict can't depend on speed or on each other.
         """
         wanted = 1 if self.person is not None else self.settings.lanes
         if self.remote is None:
-            return wanted or _local_lanes(device, repro)
+            return wanted or _local_lanes(device, repro, self.local.sandbox)
         slots = self.remote.slots(device)
         return min(wanted or slots, slots)
 
@@ -261,12 +261,13 @@ def _sandbox(settings: Settings, reporter: Reporter, workspace: Workspace) -> tu
     return choose(mode, network=settings.network, reporter=reporter, hidden=(workspace.root,)), rights
 
 
-def _local_lanes(device: Device, repro: Repro | None) -> int:
-    """The number of lanes on this machine: two for a single process on the CPU, unless speed may change its verdict.
+def _local_lanes(device: Device, repro: Repro | None, sandbox: Sandbox | None) -> int:
+    """The number of lanes on this machine: two on the CPU, unless speed or another run may change the verdict.
 
-    Tests of a project may share ports and files, and are often slow enough to time out.
+    Tests of a project may share ports and files, except in a sandbox without network: there each run has its own.
     """
-    if repro is None or repro.argv or repro.launch or device is Device.CUDA:
+    is_alone = sandbox is not None and not sandbox.network
+    if repro is None or repro.launch or device is Device.CUDA or (repro.argv and not is_alone):
         return 1
     if repro.signature is not None and repro.signature.is_timed:
         return 1

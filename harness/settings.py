@@ -200,7 +200,8 @@ class Settings(Options):
         None,
         "--lanes",
         "How many probes run at once.",
-        shown_default="2 for scripts on the CPU, else 1; 4 with --on; all of the scheduler's workers",
+        shown_default="2 on the CPU, but 1 for tests without the sandbox and where speed counts; 4 with --on; "
+        "all of the scheduler's workers",
         between=(1, 64),
     )
     on: str | None = _lane(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
+from attrs import evolve
 from support import SIGNED, repro_text
 
 from harness.model import Device
 from harness.model.repro import command_repro, parse_repro
+from harness.run.sandbox import Sandbox
 from harness.session import local_session
 from harness.settings import Settings
 
@@ -37,10 +39,25 @@ def test_what_speed_may_change_gets_one_lane(session, tool):
     assert session().lane_count(Device.CPU, script(tool)) == 1
 
 
-def test_a_gpu_and_a_command_get_one_lane(session):
+def test_a_gpu_gets_one_lane(session):
     assert session().lane_count(Device.CUDA, script()) == 1
-    assert session().lane_count(Device.CPU, command_repro("pytest")) == 1
     assert session().lane_count(Device.CPU) == 1
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "lanes"),
+    [
+        (None, 1),
+        (Sandbox("bwrap", "1", network=True), 1),
+        (Sandbox("bwrap", "1"), min(2, CORES)),
+    ],
+    ids=["none", "with network", "without network"],
+)
+def test_commands_get_two_lanes_where_they_share_no_port_and_no_file(session, sandbox, lanes):
+    given = session()
+    builder = given.local.builder
+    local = evolve(given.local, builder=evolve(builder, uv=evolve(builder.uv, sandbox=sandbox)))
+    assert evolve(given, local=local).lane_count(Device.CPU, command_repro("pytest")) == lanes
 
 
 def test_the_user_decides(session):

@@ -90,7 +90,12 @@ class BothEnds:
             self.bad_runs = [self.measured.of_side(self.measured.bad)]
             return True
         label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
-        run = self.observer.observe(label, probe)
+        good = [self.good.itself()] if self.good is not None and self.good.inside is None else []
+        with self.observer.beside(*good) as tasks:
+            run = self.observer.observe(label, probe)
+            if not self._fails(run):
+                for task in tasks:
+                    task.stop()
         self.bad_runs = [run]
         _refuse_machine(run, self.bad)
         if not self._fails(run):
@@ -279,7 +284,8 @@ class BothEnds:
             return groups
         if groups.tests and not self.observer.is_flaky:
             repro = self.only(groups.tests)
-            again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
+            with self.observer.beside(self.good.itself(repro)):
+                again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
             good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
             repeated = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
             if not repeated.flaky:

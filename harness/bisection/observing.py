@@ -6,7 +6,9 @@ has passed often enough, and as failed at the first failure, so a search over se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -16,14 +18,14 @@ from harness.culprit.proofs import Tally
 from harness.events import Judged, Preparing, Reporter, Started, run_label
 from harness.model import Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.probing.probe import Around, Probing
+from harness.probing.probe import Around, Probing, run_ahead
 from harness.question.request import Policy
 from harness.run.commands import only
 from harness.search import PATIENT, passes_needed, readings_of
 
 if TYPE_CHECKING:
     from harness.environment import Index
-    from harness.probing.lanes import Lanes
+    from harness.probing.lanes import Lanes, Task
 
 
 def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
@@ -129,7 +131,7 @@ class Observer:
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
     all levels, `typed` are the words of the question for printed commands. A run of the good end that began before
-    `since` (ISO 8601, "": none) is made again.
+    `since` (ISO 8601, "": none) is made again. `made` has the keys of runs that were made beside others.
     """
 
     prober: Probing
@@ -142,6 +144,7 @@ class Observer:
     tally: Tally = field(factory=Tally)
     typed: tuple[str, ...] = ()
     since: str = ""
+    made: set[str] = field(factory=set)
 
     @property
     def is_flaky(self) -> bool:
@@ -165,6 +168,21 @@ class Observer:
             return Steady(self.prober, judge)
         return Repeating(self.prober, judge, self.passes)
 
+    @contextlib.contextmanager
+    def beside(self, *probes: Probe) -> Iterator[list[Task[str]]]:
+        """Run probes that are observed next on the other lanes, and wait for them at the end of the context.
+
+        An error stops them.
+        """
+        wanted = [evolve(probe, fresh=True) for probe in probes[: self.lanes.count - 1]]
+        tasks = [self.lanes.submit(partial(run_ahead, self.prober, probe)) for probe in wanted]
+        try:
+            yield tasks
+            self.made.update(task.result() for task in tasks if not task.cancelled())
+        finally:
+            for task in tasks:
+                task.stop()
+
     def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:
         """Run one probe, or take its observation from the store; `judge` determines the reported verdict.
 
@@ -176,9 +194,11 @@ class Observer:
         if (observation := prepared.observation) is None:
             self.reporter.report(Started(label))
             observation = prober.execute(prepared)
-        self.tally.ran_now += not prepared.cached and observation.outcome.ran
+        is_known = prepared.cached and observation.key not in self.made
+        self.made.discard(observation.key)
+        self.tally.ran_now += not is_known and observation.outcome.ran
         judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)
-        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        self.reporter.report(Judged(label, judgement, observation, cached=is_known))
         return observation
 
     def observe_again(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _FORKED = "+fork"
 _LONG_S = 20.0  # of a run that is not made just to see whether forks agree
+_ENDS = 2  # locks that a question begins with
 
 
 @frozen
@@ -52,12 +53,15 @@ class Expected:
     verdict: Verdict
 
 
-@frozen
+@define
 class _Start:
-    """The start of a process for whole environments, and the check that a fork of it is right, beside the lanes."""
+    """The start of a process for whole environments, and the check that a fork of it is right, beside the lanes.
+
+    There is no check before something has to be forked.
+    """
 
     process: Task[None]
-    check: Task[None]
+    check: Task[None] | None = None
 
 
 @define
@@ -105,7 +109,8 @@ class WarmProber(Around):
     def close(self) -> None:
         """End the processes to fork from."""
         self.end_expected()
-        tasks = [task for start in self._starts.values() for task in (start.process, start.check)]
+        starts = self._starts.values()
+        tasks = [task for start in starts for task in (start.process, start.check) if task is not None]
         for task in tasks:
             task.stop()
         wait(tasks)
@@ -160,7 +165,11 @@ class WarmProber(Around):
         first = evolve(probe, attempt=0, trace=None)
         self.trust.compare(self.prober.key(first, lock), probe.repro, fresh)
         if not probe.attempt and probe.mixture is None and probe.trace is None:
-            self._bases.setdefault(_family(probe.repro), []).append((evolve(probe, lock=lock), fresh))
+            bases = self._bases.setdefault(_family(probe.repro), [])
+            bases.append((evolve(probe, lock=lock), fresh))
+            is_next = len({run.lock.id for _, run in bases if run.lock is not None}) == _ENDS
+            if is_next and _is_forkable(probe) and not self.trust.stopped:
+                self._start(_family(probe.repro), ahead=True)  # the next runs will be forked
 
     # -- runs of whole environments
 
@@ -192,7 +201,8 @@ class WarmProber(Around):
             repro = evolve(prepared.probe.repro, timeout=warm.limit())
             forking = evolve(prepared, key=prepared.key + _FORKED, probe=evolve(prepared.probe, repro=repro))
             forked = self.prober.execute(evolve(forking, zygote=zygote))
-            start.check.result()
+            if start.check is not None:
+                start.check.result()
         except ZygoteFailed as error:
             self.trust.stop(str(error))
             return None
@@ -210,13 +220,18 @@ class WarmProber(Around):
         key = self.prober.key(probe, lock)
         return self.prober.current(key) is not None or self._known_fork(key) is not None
 
-    def _start(self, family: str) -> _Start:
-        """Start the process that runs of a repro are forked from, unless that has begun, and compare its first fork."""
+    def _start(self, family: str, *, ahead: bool = False) -> _Start:
+        """Start the process that runs of a repro are forked from, unless that has begun, and compare its first fork.
+
+        Nothing is compared while it is started `ahead`, because there may be nothing to fork.
+        """
         with self._choosing:
-            if family not in self._starts:
-                process = started(partial(self._start_process, family))
-                self._starts[family] = _Start(process, started(partial(self._check, family, process)))
-            return self._starts[family]
+            start = self._starts.get(family)
+            if start is None:
+                start = self._starts[family] = _Start(started(partial(self._start_process, family)))
+            if not ahead and start.check is None:
+                start.check = started(partial(self._check, family, start.process))
+            return start
 
     def _start_process(self, family: str) -> None:
         """Start the process for the fresh runs until now. Raises `ZygoteFailed`."""
