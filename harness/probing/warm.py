@@ -165,11 +165,10 @@ class WarmProber(Around):
         first = evolve(probe, attempt=0, trace=None)
         self.trust.compare(self.prober.key(first, lock), probe.repro, fresh)
         if not probe.attempt and probe.mixture is None and probe.trace is None:
-            bases = self._bases.setdefault(_family(probe.repro), [])
-            bases.append((evolve(probe, lock=lock), fresh))
-            is_next = len({run.lock.id for _, run in bases if run.lock is not None}) == _ENDS
-            if is_next and _is_forkable(probe) and not self.trust.stopped:
-                self._start(_family(probe.repro), ahead=True)  # the next runs will be forked
+            family = _family(probe.repro)
+            self._bases.setdefault(family, []).append((evolve(probe, lock=lock), fresh))
+            if self._has_ends(family) and _is_forkable(probe) and not self.trust.stopped:
+                self._start(family, ahead=True)  # the next runs will be forked
 
     # -- runs of whole environments
 
@@ -179,7 +178,11 @@ class WarmProber(Around):
 
     def _may_fork(self, probe: Probe) -> bool:
         is_first = not (probe.fresh or probe.attempt)
-        return is_first and _is_forkable(probe) and _family(probe.repro) in self._bases and not self.trust.stopped
+        return is_first and _is_forkable(probe) and self._has_ends(_family(probe.repro)) and not self.trust.stopped
+
+    def _has_ends(self, family: str) -> bool:
+        """Whether it is known what will differ: what is imported before a fork depends on it."""
+        return len({run.lock.id for _, run in self._bases.get(family, ()) if run.lock is not None}) >= _ENDS
 
     def _known_fork(self, key: str) -> Observation | None:
         known = self.prober.current(key + _FORKED)

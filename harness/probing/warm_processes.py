@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _LIMIT, _LEAST_LIMIT_S = 3.0, 10.0  # a fork may take three times as long as a fresh process
 _GROUP = re.compile(r"^\[\s*([^\]]+?)\s*\]", re.MULTILINE)
 _STARTS = 3  # of a process for releases, each with less imported
+_SHORT_S = 3.0  # a fresh process that takes less is no slower than another start
 
 
 class CannotFork(Exception):
@@ -154,7 +155,7 @@ class WarmReleases:
         if self.zygote is not None and set(self.modules).issubset(modules):
             self.names = frozenset(names)
             return self.zygote
-        if self._starts >= _STARTS:
+        if self._starts >= (_STARTS if self.fresh.duration_s >= _SHORT_S else 1):
             return None
         self.names, self.modules, self.zygote = frozenset(names), modules, None
         self._starts += 1  # the former one goes on: others may be forking from it

@@ -332,7 +332,8 @@ def test_what_looks_up_a_release_is_not_preloaded():
 def test_another_release_is_forked_from_a_process_that_has_imported_none(parts, bad, interpreter):
     good = Probe(bad.repro, Combination(interpreter.version, ("brittle==1.4",)))
     with contextlib.closing(WarmProber(parts.prober, Trust(parts.store, Heard()))) as forks:
-        assert not is_warm(run(forks, evolve(bad, fresh=True)))
+        for end in (bad, Probe(bad.repro, Combination(interpreter.version, ("brittle==1.3",)))):
+            assert not is_warm(run(forks, evolve(end, fresh=True)))
         forked = run(forks, good)
         assert is_warm(forked)
         assert forked.lock.version_of("brittle") == "1.4"
@@ -348,7 +349,7 @@ def test_tests_are_forked_and_named_as_in_a_fresh_process(parts, bad, tmp_path, 
     probe = evolve(bad, repro=evolve(pytest_repro, digest="tests"))
     with contextlib.closing(WarmProber(parts.prober, Trust(parts.store, Heard()))) as forks:
         fresh = run(forks, evolve(probe, fresh=True))
-        older = Probe(probe.repro, Combination(interpreter.version, ("brittle==1.4",)))
-        forked = run(forks, older)
+        run(forks, Probe(probe.repro, Combination(interpreter.version, ("brittle==1.3",)), fresh=True))
+        forked = run(forks, Probe(probe.repro, Combination(interpreter.version, ("brittle==1.4",))))
         assert is_warm(forked)
         assert [test.id for test in forked.tests] == [test.id for test in fresh.tests]
