@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 from attrs import define, evolve, field
 
@@ -90,7 +91,7 @@ class BothEnds:
             self.bad_runs = [self.measured.of_side(self.measured.bad)]
             return True
         label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
-        good = [self.good.itself()] if self.good is not None and self.good.inside is None else []
+        good = [self.good.itself] if self.good is not None and self.good.inside is None else []
         with self.observer.beside(*good) as tasks:
             run = self.observer.observe(label, probe)
             if not self._fails(run):
@@ -284,7 +285,7 @@ class BothEnds:
             return groups
         if groups.tests and not self.observer.is_flaky:
             repro = self.only(groups.tests)
-            with self.observer.beside(self.good.itself(repro)):
+            with self.observer.beside(partial(self.good.itself, repro)):
                 again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
             good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
             repeated = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))

@@ -15,12 +15,14 @@ from attrs import evolve, field, frozen
 
 from harness.bisection.failures import FailureJudge
 from harness.culprit.proofs import Tally
+from harness.errors import HarnessError
 from harness.events import Judged, Preparing, Reporter, Started, run_label
 from harness.model import Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing, run_ahead
 from harness.question.request import Policy
 from harness.run.commands import only
+from harness.run.process import Cancelled
 from harness.search import PATIENT, passes_needed, readings_of
 
 if TYPE_CHECKING:
@@ -169,13 +171,19 @@ class Observer:
         return Repeating(self.prober, judge, self.passes)
 
     @contextlib.contextmanager
-    def beside(self, *probes: Probe) -> Iterator[list[Task[str]]]:
+    def beside(self, *probes: Callable[[], Probe | None]) -> Iterator[list[Task[str]]]:
         """Run probes that are observed next on the other lanes, and wait for them at the end of the context.
 
         An error stops them.
         """
-        wanted = [evolve(probe, fresh=True) for probe in probes[: self.lanes.count - 1]]
-        tasks = [self.lanes.submit(partial(run_ahead, self.prober, probe)) for probe in wanted]
+
+        def run(make: Callable[[], Probe | None]) -> str:
+            with contextlib.suppress(Cancelled, HarnessError):  # whoever needs it makes it again
+                if (probe := make()) is not None:
+                    return run_ahead(self.prober, evolve(probe, fresh=True))
+            return ""
+
+        tasks = [self.lanes.submit(partial(run, make)) for make in probes[: self.lanes.count - 1]]
         try:
             yield tasks
             self.made.update(task.result() for task in tasks if not task.cancelled())

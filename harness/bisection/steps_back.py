@@ -5,10 +5,12 @@ These are what the project's own history installed, then days; or releases of on
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import zip_longest
 
 from attrs import define, evolve, field
 from packaging.version import Version
@@ -27,7 +29,7 @@ from harness.errors import UserMistake
 from harness.model import Observation, Repro, Verdict, name_of
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
-from harness.probing import Judge
+from harness.probing import Judge, Probe
 from harness.question.ends import EndKind, commit_end, day_end, release_end
 from harness.question.lower_bounds import admits
 from harness.question.package_set import Snapshot
@@ -52,6 +54,7 @@ _WEEK = 7
 _SHOWN = 120  # characters of an error in a sentence
 _FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
 _SUSPECTS = 3  # packages that are put back to older releases
+_SMALL = 64 << 20  # bytes that are downloaded for a step that may not be needed
 
 
 @define
@@ -73,6 +76,7 @@ class StepsBack:
     differs: bool = field(default=False, init=False)
     notes: tuple[str, ...] = field(default=(), init=False)
     _alike: datetime | None = field(default=None, init=False)  # of the last snapshot that shows the bug
+    _days_next: int | None = field(default=None, init=False)  # of the step after this one, if this one shows it, too
     _steps: Iterator[tuple[str, Snapshot]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -131,12 +135,15 @@ class StepsBack:
         also some in the gap.
         """
         numbers = [first * 2**step for step in range(last.bit_length() + 1)]
-        for number in dict.fromkeys(min(number, last) for number in numbers if number > before and last):
+        numbers = list(dict.fromkeys(min(number, last) for number in numbers if number > before and last))
+        for number, after in zip_longest(numbers, numbers[1:]):
             if (named := of(number)) is None:
                 yield from self._in_the_gap(of, before, number)
                 return
             was_different = self.differs
+            self._days_next = after if of == self._of_day else None
             yield named
+            self._days_next = None
             if not self.differs:
                 before, self._alike = number, named[1].end.moment
             elif not was_different:
@@ -183,14 +190,25 @@ class StepsBack:
         if not self.reached or day < self.reached:
             self.reached, self.oldest = day, snapshot
 
+    def expected(self) -> Snapshot | None:
+        """The snapshot of the next step, if this one shows the bug; None if that is not known."""
+        if self._days_next is None or self.bad.as_of is None:
+            return None
+        with contextlib.suppress(UserMistake, OverflowError):
+            return self._at_day(self.bad.as_of, self._days_next)
+        return None
+
+    def _at_day(self, newest: datetime, days: int) -> Snapshot:
+        """The snapshot of so many days before. Raises `UserMistake` and `OverflowError`."""
+        # Whole days, so that the same question asked again finds its answers in the store.
+        begun = newest.replace(hour=0, minute=0, second=0, microsecond=0)
+        return self.snapshots.of(day_end(begun - timedelta(days=days)))
+
     def _of_day(self, days: int) -> tuple[str, Snapshot] | None:
         if self.bad.as_of is None:
             return None
         try:
-            # Whole days, so that the same question asked again finds its answers in the store.
-            begun = self.bad.as_of.replace(hour=0, minute=0, second=0, microsecond=0)
-            end = day_end(begun - timedelta(days=days))
-            snapshot = self.snapshots.of(end)
+            snapshot = self._at_day(self.bad.as_of, days)
         except (UserMistake, OverflowError) as error:
             self.stopped = error if isinstance(error, UserMistake) else UserMistake(str(error))
             return None
@@ -263,10 +281,16 @@ class WayBack:
         failing = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
         others: dict[str, str] = {}  # the same by day
         doubted: list[tuple[str, Snapshot]] = []
+        is_next_known = False
         for name, snapshot in steps:
             if snapshot.lock.id not in failing:
-                run = self.observer.observe(name, snapshot.itself(few or repro))
-                is_good = self._passes_more(run)
+                after = [] if is_next_known else [partial(self._expected, steps, few or repro)]
+                with self.observer.beside(*after) as tasks:
+                    run = self.observer.observe(name, snapshot.itself(few or repro))
+                    if is_good := self._passes_more(run):
+                        for task in tasks:
+                            task.stop()
+                is_next_known = any(task.result() for task in tasks if not task.cancelled())
                 if is_good and few is None:
                     return snapshot, run
                 if is_good and (whole := self._run_whole(name, snapshot, repro)) is not None:
@@ -288,6 +312,13 @@ class WayBack:
         known = f"it fails back to {oldest}, and older packages" if oldest != self.bad.end.day else ""
         self.unjudged = f"{known or 'older packages that were tried'} {fail}" if fail else ""
         return None
+
+    def _expected(self, steps: StepsBack, repro: Repro) -> Probe | None:
+        """Return the probe of the step after this one, if it can run without a long download; it may not be needed."""
+        snapshot = steps.expected()
+        builder = self.observer.prober.builder
+        is_soon_there = snapshot is not None and builder.download_size(snapshot.lock) <= _SMALL
+        return snapshot.itself(repro) if snapshot is not None and is_soon_there else None
 
     def _few(self, tests: tuple[str, ...]) -> Repro | None:
         """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.
