@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from uv import find_uv_bin
 
 from harness.atomic import sha256_of
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from requests import RequestException, Response, Session
 
 
+_ASKING_UV = threading.Lock()
 # requests loads slowly, so it is imported only where a page is fetched.
 _T = TypeVar("_T")
 _OF_UV = re.compile(r"--default-index\b.*?by\s+default:\s+<(https?://[^>\s]+)>", re.DOTALL)
@@ -114,29 +115,42 @@ def page_state(index_url: str, name: str) -> str:
     url = _address(index_url, name)
     if url.startswith("file:"):
         return _digest_of(_local_page(url).encode())
-    host, body = host_of(url), b""
-    # Many servers say nothing about the version of a page. They are asked once.
-    for method in ("HEAD", "GET") if host not in _hosts_without_marks() else ("GET",):
+    name_of_host, body = host_of(url), b""
+    host = _host(name_of_host)
+    if host.gives_marks is None:
+        with host.asking:
+            if host.gives_marks is None:
+                with _opened(url, "HEAD", headers={"Accept": _ACCEPTED}) as response:
+                    host.gives_marks = bool(_state(_marks(response.headers))) if response is not None else None
+    for method in ("HEAD", "GET") if host.gives_marks is not False else ("GET",):
         with _opened(url, method, headers={"Accept": _ACCEPTED}) as response:
             if response is None:
                 return ""
             if state := _state(_marks(response.headers)):
                 return state
-            body = b"".join(_pieces(response, host, _LARGEST_PAGE))
-    _hosts_without_marks().add(host)
+            body = b"".join(_pieces(response, name_of_host, _LARGEST_PAGE))
     return _digest_of(body)
 
 
-@lru_cache(maxsize=1)
-def _hosts_without_marks() -> set[str]:
-    """The servers that did not say which version of a page they have, as far as this process asked."""
-    return set()
+@define
+class _Host:
+    """A server, and whether it says which version of a page it has; many do not. None: it was not asked yet."""
+
+    gives_marks: bool | None = None
+    asking: threading.Lock = field(factory=threading.Lock)
+
+
+@lru_cache(maxsize=64)
+def _host(_name: str) -> _Host:
+    """What this process knows of a server."""
+    return _Host()
 
 
 def _address(index_url: str, name: str) -> str:
     if index_url:
         return f"{index_url}{name}/"
-    return f"{_default_index()}{name}/"
+    with _ASKING_UV:  # or each of many threads asks it
+        return f"{_default_index()}{name}/"
 
 
 @lru_cache(maxsize=1)
