@@ -315,10 +315,11 @@ class WayBack:
 
     def _expected(self, steps: StepsBack, repro: Repro) -> Probe | None:
         """Return the probe of the step after this one, if it can run without a long download; it may not be needed."""
-        snapshot = steps.expected()
-        builder = self.observer.prober.builder
-        is_soon_there = snapshot is not None and builder.download_size(snapshot.lock) <= _SMALL
-        return snapshot.itself(repro) if snapshot is not None and is_soon_there else None
+        if (snapshot := steps.expected()) is None:
+            return None
+        estimate = self.observer.prober.builder.estimate(snapshot.lock)
+        is_long = estimate is not None and (estimate.unsized or estimate.download > _SMALL)
+        return None if is_long else snapshot.itself(repro)
 
     def _few(self, tests: tuple[str, ...]) -> Repro | None:
         """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.

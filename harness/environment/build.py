@@ -7,7 +7,6 @@ store lacks, uv downloads and installs into a bare environment, from where the f
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 from datetime import datetime, timedelta
@@ -339,11 +338,6 @@ class Builder:
     def has_wheels(self, lock: Lock) -> bool:
         """Whether the store has all wheels that the environment of a lock needs."""
         return next(self._missing(lock), None) is None
-
-    def download_size(self, lock: Lock) -> float:
-        """The bytes to download for the environment of a lock; infinite if those of a wheel are not known."""
-        estimate = self._estimate(lock)
-        return math.inf if estimate.unsized else estimate.download
 
     def _missing(self, lock: Lock) -> Iterator[Pin]:
         without, _ = self._for_a_cpu(lock)

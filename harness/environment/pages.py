@@ -115,8 +115,7 @@ def page_state(index_url: str, name: str) -> str:
     url = _address(index_url, name)
     if url.startswith("file:"):
         return _digest_of(_local_page(url).encode())
-    name_of_host, body = host_of(url), b""
-    host = _host(name_of_host)
+    host, body = _host(host_of(url)), b""
     if host.gives_marks is None:
         with host.asking:
             if host.gives_marks is None:
@@ -128,7 +127,7 @@ def page_state(index_url: str, name: str) -> str:
                 return ""
             if state := _state(_marks(response.headers)):
                 return state
-            body = b"".join(_pieces(response, name_of_host, _LARGEST_PAGE))
+            body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
     return _digest_of(body)
 
 
