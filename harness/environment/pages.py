@@ -88,23 +88,26 @@ class Page:
 def read_page(index_url: str, name: str, known: Page | None = None) -> Page:
     """One page of a simple index (PEP 503, 691, 700); an empty `index_url` is the default index.
 
-    Returns `known` if the server says that it did not change, and a page without releases if the index does not have
+    Returns `known` if it did not change, and a page without releases if the index does not have
     the project. Raises `NoNetwork`, and `IndexFault` if the server refuses, fails or is not an index.
     """
     url = _address(index_url, name)
     if url.startswith("file:"):
         text = _local_page(url)
         return Page(tuple(_from_html(text, name)), digest=_digest_of(text.encode())) if text else Page()
-    marks = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
-    with _opened(url, headers={"Accept": _ACCEPTED, **marks}) as response:
+    conditions = {_MARKS[mark]: value for mark, value in known.marks.items()} if known is not None else {}
+    with _opened(url, headers={"Accept": _ACCEPTED, **conditions}) as response:
         if response is None:
             return Page()
         if known is not None and response.status_code == HTTPStatus.NOT_MODIFIED:
             return known
         body = b"".join(_pieces(response, host_of(url), _LARGEST_PAGE))
+    marks, digest = _marks(response.headers), _digest_of(body)
+    if known is not None and (known.digest, known.marks) == (digest, marks):
+        return known
     kind = response.headers.get("content-type", "").lower()
     releases = parse_page(body, kind, response.encoding, url=response.url, name=name)
-    return Page(tuple(releases), _marks(response.headers), _digest_of(body))
+    return Page(tuple(releases), marks, digest)
 
 
 def page_state(index_url: str, name: str) -> str:
