@@ -1,13 +1,13 @@
 """Warm runs: the prober answers a probe from the store, by a fork, or by a fresh process; who asks need not know which.
 
-A fork comes from a process that has imported the modules which no candidate changes (`warm_processes`). Only what will
-be claimed is asked for as `fresh`. Forks are believed as long as they agree with fresh processes (`trust`).
+A fork comes from a process that has imported the modules which no candidate changes, in an environment as it is
+(`warm_releases`) or in one with some files exchanged (`warm_processes`). Only what will be claimed is asked for as
+`fresh`. Forks are believed as long as they agree with fresh processes (`trust`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
 from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,8 @@ from harness.model import Device, Mixture, Observation, Verdict
 from harness.probing.lanes import started
 from harness.probing.probe import Around, Prepared, Probe, is_warm
 from harness.probing.trust import Trust, is_unsettled
-from harness.probing.warm_processes import CannotFork, WarmEnvironment, WarmReleases
+from harness.probing.warm_processes import CannotFork, WarmEnvironment
+from harness.probing.warm_releases import ForkProcesses
 from harness.run.commands import is_forkable, whole
 from harness.run.process import ZygoteFailed
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from harness.model import Judgement, Lock, Repro
     from harness.probing.lanes import Lanes, Task
     from harness.probing.prober import Prober
-    from harness.run.forks import Zygote
+    from harness.probing.warm_releases import ForkProcess
 
 
 _FORKED = "+fork"
@@ -54,17 +55,6 @@ class Expected:
 
 
 @define
-class _Start:
-    """The start of a process for whole environments, and the check that a fork of it is right, beside the lanes.
-
-    There is no check before something has to be forked.
-    """
-
-    process: Task[None]
-    check: Task[None] | None = None
-
-
-@define
 class WarmProber(Around):
     """Forks what may be forked, and passes all other probes to `prober`; it has to be closed.
 
@@ -78,14 +68,9 @@ class WarmProber(Around):
     _expected: dict[str, Expected] = field(factory=dict, init=False)  # by lock
     _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
     _untold: dict[str, Judged] = field(factory=dict, init=False)  # forks of unchanged environments, by lock
-    _bases: dict[str, list[tuple[Probe, Observation]]] = field(factory=dict, init=False)  # fresh runs, by repro
-    _releases: dict[str, WarmReleases | None] = field(factory=dict, init=False)  # by repro
-    _starts: dict[str, _Start] = field(factory=dict, init=False)  # by repro
-    _choosing: threading.Lock = field(factory=threading.Lock, init=False)
-    _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
+    _families: dict[str, ForkProcesses] = field(factory=dict, init=False)  # for whole environments, by repro
     _exchanging: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _removing: list[Task[None]] = field(factory=list, init=False)
-    _starting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def expect(self, expected: Expected, lanes: Lanes) -> None:
         """Prepare, on a lane, to fork many probes with files of one environment exchanged."""
@@ -109,14 +94,10 @@ class WarmProber(Around):
     def close(self) -> None:
         """End the processes to fork from."""
         self.end_expected()
-        starts = self._starts.values()
-        tasks = [task for start in starts for task in (start.process, start.check) if task is not None]
-        for task in tasks:
-            task.stop()
-        wait(tasks)
         for removing in self._removing:
             removing.result()
-        self._opened.close()
+        for processes in self._families.values():
+            processes.close()
 
     def prepare(self, probe: Probe) -> Prepared:
         """Return a stored observation, a probe to fork, or what `prober` has prepared. Raises `ForksDisagree`."""
@@ -126,7 +107,7 @@ class WarmProber(Around):
             return self._prepare_expected(probe, lock)
         may_fork = self._may_fork(probe)
         if may_fork and not (probe.ahead or self._is_answered(probe)):
-            self._start(_family(probe.repro))  # while the environment is built
+            self._families[_family(probe.repro)].begin()  # while the environment is built
         recording = evolve(probe, records_imports=self._is_to_record(probe))
         prepared = self.prober.prepare(recording, as_is=may_fork)
         if prepared.observation is not None:
@@ -166,15 +147,16 @@ class WarmProber(Around):
         self.trust.compare(self.prober.key(first, lock), probe.repro, fresh)
         if not probe.attempt and probe.mixture is None and probe.trace is None:
             family = _family(probe.repro)
-            self._bases.setdefault(family, []).append((evolve(probe, lock=lock), fresh))
+            processes = self._families.setdefault(family, ForkProcesses(self.prober, self._check))
+            processes.runs.setdefault(lock.id, (evolve(probe, lock=lock), fresh))
             if self._has_ends(family) and _is_forkable(probe) and not self.trust.stopped:
-                self._start(family, ahead=True)  # the next runs will be forked
+                processes.begin()  # the next runs will be forked
 
     # -- runs of whole environments
 
     def _is_to_record(self, probe: Probe) -> bool:
-        """Whether the imports of a run are recorded, so that others can be forked: the first one of a repro."""
-        return _is_forkable(probe) and _family(probe.repro) not in self._bases and not self.trust.stopped
+        """Whether the imports of a run are recorded, so that others can be forked in its environment: of both ends."""
+        return _is_forkable(probe) and not self._has_ends(_family(probe.repro)) and not self.trust.stopped
 
     def _may_fork(self, probe: Probe) -> bool:
         is_first = not (probe.fresh or probe.attempt)
@@ -182,7 +164,7 @@ class WarmProber(Around):
 
     def _has_ends(self, family: str) -> bool:
         """Whether it is known what will differ: what is imported before a fork depends on it."""
-        return len({run.lock.id for _, run in self._bases.get(family, ()) if run.lock is not None}) >= _ENDS
+        return family in self._families and len(self._families[family].runs) >= _ENDS
 
     def _known_fork(self, key: str) -> Observation | None:
         known = self.prober.current(key + _FORKED)
@@ -193,19 +175,17 @@ class WarmProber(Around):
         environment, family = prepared.environment, _family(prepared.probe.repro)
         if environment is None or environment.folder is None:
             return None
-        start = self._start(family)
+        processes = self._families[family]
+        process = processes.for_lock(environment.lock)
+        if process is None:
+            return None
         try:
-            start.process.result()
-            with self._starting:
-                zygote = self._zygote_for(family, environment.lock)
-                warm = self._releases[family]
-            if warm is None or zygote is None:
-                return None
-            repro = evolve(prepared.probe.repro, timeout=warm.limit())
+            zygote = process.zygote.result()
+            check = processes.checked(process)
+            repro = evolve(prepared.probe.repro, timeout=process.base.limit())
             forking = evolve(prepared, key=prepared.key + _FORKED, probe=evolve(prepared.probe, repro=repro))
             forked = self.prober.execute(evolve(forking, zygote=zygote))
-            if start.check is not None:
-                start.check.result()
+            check.result()
         except ZygoteFailed as error:
             self.trust.stop(str(error))
             return None
@@ -223,69 +203,25 @@ class WarmProber(Around):
         key = self.prober.key(probe, lock)
         return self.prober.current(key) is not None or self._known_fork(key) is not None
 
-    def _start(self, family: str, *, ahead: bool = False) -> _Start:
-        """Start the process that runs of a repro are forked from, unless that has begun, and compare its first fork.
+    def _check(self, process: ForkProcess, is_first: bool) -> None:
+        """Compare a fork of the run that a process is made for with it, if that does not take long.
 
-        Nothing is compared while it is started `ahead`, because there may be nothing to fork.
+        Other lanes fork from the process meanwhile. What is known is believed for the first process in an environment.
+        Raises `ForksDisagree` and `ZygoteFailed`.
         """
-        with self._choosing:
-            start = self._starts.get(family)
-            if start is None:
-                start = self._starts[family] = _Start(started(partial(self._start_process, family)))
-            if not ahead and start.check is None:
-                start.check = started(partial(self._check, family, start.process))
-            return start
-
-    def _start_process(self, family: str) -> None:
-        """Start the process for the fresh runs until now. Raises `ZygoteFailed`."""
-        with self._starting:
-            self._zygote_for(family)
-
-    def _check(self, family: str, process: Task[None]) -> None:
-        """Compare a fork of the run that a process is made for with it. Raises `ForksDisagree` and `ZygoteFailed`."""
-        process.result()
-        with self._starting:
-            warm = self._releases[family]
-            zygote = warm.zygote if warm is not None else None
-        if warm is not None and zygote is not None and not self._is_right(warm, zygote):
-            self.trust.disagree()
-
-    def _zygote_for(self, family: str, *locks: Lock) -> Zygote | None:
-        """The process to fork runs with these locks, and the fresh runs until now, from. Raises `ZygoteFailed`."""
-        warm = self._releases_of(family)
-        if warm is None or self.trust.stopped:
-            return None
-        return warm.start_for([*locks, *(run.lock for _, run in self._bases[family] if run.lock is not None)])
-
-    def _releases_of(self, family: str) -> WarmReleases | None:
-        """The processes that runs are forked from; None if they can't be forked."""
-        if family not in self._releases:
-            self._releases[family] = None
-            for base, fresh in self._bases[family]:
-                with contextlib.suppress(CannotFork):
-                    warm = self._opened.enter_context(WarmReleases.opened(self.prober, base, fresh))
-                    self._releases[family] = warm
-                    break
-        return self._releases[family]
-
-    def _is_right(self, warm: WarmReleases, zygote: Zygote) -> bool:
-        """Whether a fork of the run that a process is made for agrees with it, if that does not take long.
-
-        Other lanes fork from the process meanwhile. Raises `ZygoteFailed`.
-        """
-        base, lock = evolve(warm.base, fresh=False, records_imports=False, attempt=0), warm.base.lock
-        if warm.fresh.duration_s > _LONG_S or lock is None:
-            return True
-        key = self.prober.key(warm.base, lock)
-        forked = self._known_fork(key)
+        base, zygote = process.base, process.zygote.result()
+        if base.fresh.duration_s > _LONG_S:
+            return
+        probe = evolve(base.probe, fresh=False, records_imports=False, attempt=0)
+        key = self.prober.key(base.probe, base.lock)
+        forked = self._known_fork(key) if is_first else None
         if forked is None:
-            built = self.prober.builder.build(lock, as_is=True)
-            forked = self.prober.execute(Prepared(base, key + _FORKED, environment=built, zygote=zygote))
+            built = self.prober.builder.build(base.lock, as_is=True)
+            forked = self.prober.execute(Prepared(probe, key + _FORKED, environment=built, zygote=zygote))
             self.checks += 1
-        if not self.trust.agree(base.repro, forked, warm.fresh):
+        if not self.trust.agree(probe.repro, forked, base.fresh):
             self.prober.store.forget(forked.key)
-            return False
-        return True
+            self.trust.disagree()
 
     # -- runs with files exchanged
 
@@ -315,12 +251,12 @@ class WarmProber(Around):
     def _open(self, expected: Expected, lock: Lock) -> WarmEnvironment | None:
         """Open the environment of a probe; None if it can't be forked, or if its fork has another verdict."""
         base = expected.base
-        with self._starting:
-            releases = self._releases.get(_family(base.repro))
+        processes = self._families.get(_family(base.repro))
+        parent = processes.running_for(lock) if processes is not None else None
         try:
-            context = WarmEnvironment.opened(self.prober, base, expected.files, expected.first, releases)
+            context = WarmEnvironment.opened(self.prober, base, expected.files, expected.first, parent)
             warm = self._exchanging.enter_context(context)
-        except CannotFork as why:
+        except (CannotFork, ZygoteFailed) as why:
             self.trust.stop(str(why))
             return None
         unchanged = evolve(base, mixture=Mixture(files={}, label="nothing exchanged"))

@@ -1,7 +1,4 @@
-"""Processes to fork runs from: those of whole environments, and those of one with some files exchanged.
-
-`WarmReleases` forks runs in other environments, and imports only what is the same wheel in all of them. Its forks find
-the modules of their own environment, because nothing that depends on another wheel was imported.
+"""Processes to fork runs of one environment with some files exchanged from.
 
 `WarmEnvironment` forks runs in a copy of one environment, in which folders with exchanged files are copied and all
 others are linked. Before each fork, the candidate's files are put in place, so that the fork finds them where any
@@ -12,7 +9,6 @@ its forks are quick. The first probe with another file replaces it.
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from datetime import UTC, datetime
@@ -25,7 +21,7 @@ from harness.environment import CannotBuild, watched_environment
 from harness.environment.watched import exchange
 from harness.environment.workspace import site_packages
 from harness.model import Device, Mixture
-from harness.probing.preloading import before_any, names_of, preloadable
+from harness.probing.preloading import before_any, preloadable
 from harness.probing.probe import Prepared, Probe
 from harness.run.commands import is_forkable
 from harness.run.forks import Zygote, started_zygote
@@ -38,25 +34,28 @@ if TYPE_CHECKING:
 
     from harness.model import Lock, Observation, Repro
     from harness.probing.prober import Prober
+    from harness.probing.warm_releases import ForkProcess
 
 
+_AT_START = frozenset({"sitecustomize", "usercustomize"})
 _LIMIT, _LEAST_LIMIT_S = 3.0, 10.0  # a fork may take three times as long as a fresh process
-_GROUP = re.compile(r"^\[\s*([^\]]+?)\s*\]", re.MULTILINE)
-_STARTS = 3  # of a process for releases, each with less imported
-_SHORT_S = 3.0  # a fresh process that takes less is no slower than another start
 
 
 class CannotFork(Exception):
     """Probes can't be forked; the message is a short reason."""
 
 
-def _own_modules(prober: Prober, modules: Mapping[str, str]) -> frozenset[str]:
-    """The modules that are neither installed nor of the standard library: those of the user's project."""
+def own_modules(prober: Prober, modules: Mapping[str, str]) -> frozenset[str]:
+    """The modules that are neither installed nor of the standard library: those of the user's project.
+
+    Not those that an interpreter imports when it starts, as the process to fork from does.
+    """
     stdlib = f"{prober.builder.interpreter.stdlib}/"
-    return frozenset(name for name, file in modules.items() if file.startswith("/") and not file.startswith(stdlib))
+    own = {name for name, file in modules.items() if file.startswith("/") and not file.startswith(stdlib)}
+    return frozenset(own - _AT_START)
 
 
-def _of_command(repro: Repro, modules: Mapping[str, str], packages: Path) -> frozenset[str]:
+def of_command(repro: Repro, modules: Mapping[str, str], packages: Path) -> frozenset[str]:
     """The modules that a command imports itself: of pytest, which rewrites their assertions, its own and its plugins'.
 
     Raises `CannotFork` if it measures what is imported.
@@ -84,112 +83,6 @@ def limit_of(repro: Repro, fresh_s: float) -> float:
 
 
 @define
-class WarmReleases:
-    """A process in the environment of one probe, from which runs in other environments are forked.
-
-    `base` is the probe, with its lock, and `fresh` its run in a fresh process. `graph` are the modules that it imports
-    with their files, and what each of them imported or looked up. `names` are what differs in the other environments,
-    and `modules` what the process has imported.
-    """
-
-    prober: Prober
-    base: Probe
-    fresh: Observation
-    job: Job
-    graph: tuple[dict[str, str], dict[str, list[str]]]
-    names: frozenset[str] = frozenset()
-    modules: tuple[str, ...] = ()
-    zygote: Zygote | None = field(default=None, init=False)
-    _differing: dict[str, frozenset[str] | None] = field(factory=dict, init=False)  # by lock, as in `_names_between`
-    _starts: int = field(default=0, init=False)
-    _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
-
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, prober: Prober, base: Probe, fresh: Observation) -> Iterator[WarmReleases]:
-        """Share the environment of a probe, with its lock, for as long as the context lasts. Raises `CannotFork`."""
-        if base.lock is None:
-            raise CannotFork("its packages are not known")
-        graph = prober.recorded_imports(base, base.lock)
-        if graph is None:
-            raise CannotFork("what the repro imports is not known")
-        with contextlib.ExitStack() as stack:
-            try:
-                built = prober.builder.build(base.lock, recent=True)
-                place = stack.enter_context(watched_environment(prober.builder, built, as_is=True))
-            except CannotBuild as why:
-                raise CannotFork(f"the environment can't be built: {why}") from why
-            scratch, workspace = place.scratch / "forks", prober.workspace
-            scratch.mkdir()
-            job = prober.job(base, base.lock, place)
-            readable = (*job.place.readable, workspace.environments, workspace.pycache)
-            job = evolve(job, place=evolve(job.place, scratch=scratch, readable=readable))
-            packages = site_packages(place.environment.folder or built.folder or place.scratch)
-            modules = {name: file.removeprefix(f"{packages}/") for name, file in graph[0].items()}
-            own = _own_modules(prober, modules) | (_of_command(base.repro, modules, packages))
-            warm = cls(prober, base, fresh, job, (modules, graph[1]), own)
-            stack.enter_context(warm._running)
-            yield warm
-
-    def has_any(self, modules: AbstractSet[str]) -> bool:
-        """Whether the process has imported any of these modules."""
-        return not modules.isdisjoint(self.modules)
-
-    def start_for(self, locks: Iterable[Lock]) -> Zygote | None:
-        """The process, started now if none runs, to fork runs with these locks from; None if that can't be done.
-
-        If what has been imported does not fit, another process replaces it, with less imported. Raises `ZygoteFailed`.
-        """
-        names = set(self.names)
-        for lock in locks:
-            if self.base.lock is None:
-                return None
-            if lock.id not in self._differing:
-                self._differing[lock.id] = self._names_between(self.base.lock, lock)
-            if (differing := self._differing[lock.id]) is None:
-                return None
-            names |= differing
-        if self.zygote is not None and names <= self.names:
-            return self.zygote
-        modules = preloadable(*self.graph, frozenset(), names)
-        if self.zygote is not None and set(self.modules).issubset(modules):
-            self.names = frozenset(names)
-            return self.zygote
-        if self._starts >= (_STARTS if self.fresh.duration_s >= _SHORT_S else 1):
-            return None
-        self.names, self.modules, self.zygote = frozenset(names), modules, None
-        self._starts += 1  # the former one goes on: others may be forking from it
-        zygote = self._running.enter_context(started_zygote(self.job, self.modules))
-        executed = (path.rpartition("-packages/")[2] for path in zygote.executed if path.endswith(".py"))
-        if not {path.split("/")[0].removesuffix(".py") for path in executed}.isdisjoint(self.names):
-            raise ZygoteFailed("an import always runs a file that changes")
-        self.zygote = zygote
-        return zygote
-
-    def _names_between(self, lock: Lock, other: Lock) -> frozenset[str] | None:
-        """What differs between two environments, as an import graph names it; None if no fork can tell."""
-        if lock.python != other.python:
-            return None
-        entries = self.prober.builder.differing_entries(lock, other)
-        if entries is None or any(entry.endswith(".pth") for entry in entries):
-            return None  # a new interpreter runs those when it starts
-        names = [change.name for change in lock.diff(other)]
-        return names_of(names, entries, (group for each in (lock, other) for group in self._groups_in(each, entries)))
-
-    def _groups_in(self, lock: Lock, entries: Iterable[str]) -> Iterator[str]:
-        """The groups of the entry points that these entries of an environment have."""
-        packages = site_packages(self.prober.builder.location(lock).folder)
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                text = (packages / entry / "entry_points.txt").read_text(encoding="utf-8", errors="replace")
-                yield from _GROUP.findall(text)
-
-    def limit(self) -> float:
-        """The seconds that a fork may take."""
-        return limit_of(self.base.repro, self.fresh.duration_s)
-
-
-@define
 class WarmEnvironment:
     """A copy of an environment, and the process to fork from in it, which is started for the first fork.
 
@@ -208,7 +101,7 @@ class WarmEnvironment:
     originals: Mapping[str, bytes | None]
     left_out: frozenset[str]
     fresh_s: float  # how long a fresh process of the repro takes, 0 if unknown
-    releases: WarmReleases | None = None
+    parent: ForkProcess | None = None
     zygote: Zygote | None = field(default=None, init=False)
     _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
@@ -222,12 +115,12 @@ class WarmEnvironment:
         base: Probe,
         files: Iterable[str],
         first: AbstractSet[str],
-        releases: WarmReleases | None = None,
+        parent: ForkProcess | None = None,
     ) -> Iterator[WarmEnvironment]:
         """Copy the environment of an unchanged probe, with its lock, for as long as the context lasts.
 
-        `files` may be exchanged, and those in `first` are exchanged first. The process is forked from that of
-        `releases` if that has imported nothing that depends on the files. Raises `CannotFork`.
+        `files` may be exchanged, and those in `first` are exchanged first. The process is forked from
+        `parent` if that has imported nothing that depends on the files. Raises `CannotFork`.
         """
         lock = base.lock
         if lock is None or base.combination.device is Device.CUDA:
@@ -242,13 +135,12 @@ class WarmEnvironment:
         paths = sorted(set(files))
         original = site_packages(built.folder)
         modules = {name: file.removeprefix(f"{original}/") for name, file in graph[0].items()}
-        own = _of_command(base.repro, modules, original)
-        own |= _own_modules(prober, modules) if base.repro.argv else frozenset()
+        own = of_command(base.repro, modules, original)
+        own |= own_modules(prober, modules) if base.repro.argv else frozenset()
         originals = {path: (original / path).read_bytes() if (original / path).is_file() else None for path in paths}
         with contextlib.ExitStack() as stack:
             mixture = Mixture(files=originals, label="to fork from")
-            parent = releases.zygote if releases is not None else None
-            within = parent.scratch if parent is not None else None
+            within = parent.zygote.result().scratch if parent is not None else None
             place = stack.enter_context(watched_environment(prober.builder, built, mixture=mixture, within=within))
             packages = site_packages(place.environment.folder or built.folder)
             scratch = place.scratch / "forks"
@@ -266,7 +158,7 @@ class WarmEnvironment:
                 originals,
                 frozenset(first).intersection(paths) or frozenset(paths),
                 fresh.duration_s if fresh is not None else 0.0,
-                releases if parent is not None else None,
+                parent,
             )
             stack.enter_context(warm._running)
             yield warm
@@ -286,9 +178,9 @@ class WarmEnvironment:
     def _started(self) -> Zygote:
         """Start the process, again with fewer modules if one of them has imported a file in a way that nobody saw."""
         modules = preloadable(*self.graph, self.left_out, self.own)
-        parent = self.releases.zygote if self.releases is not None else None
-        if self.releases is not None and self.releases.has_any(self.graph[0].keys() - set(modules)):
-            parent = None
+        parent = None
+        if self.parent is not None and not self.parent.has_any(self.graph[0].keys() - set(modules)):
+            parent = self.parent.zygote.result()
         for names in (modules, before_any(self.left_out, modules, self.graph[0])):
             self._running.close()
             zygote = self._running.enter_context(started_zygote(self.job, names, parent))

@@ -7,8 +7,10 @@ import time
 
 import pytest
 from attrs import evolve
-from support import Heard, repro_text
+from support import Heard, make_parts, repro_text
+from wheelhouse import Wheelhouse
 
+from harness.environment import PipSettings
 from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
@@ -340,6 +342,47 @@ def test_another_release_is_forked_from_a_process_that_has_imported_none(parts, 
         fresh = run(forks, evolve(good, fresh=True))
         assert (fresh.outcome, is_warm(fresh)) == (forked.outcome, False)
         assert not forks.trust.stopped
+
+
+def test_a_run_is_forked_from_the_end_that_it_differs_from_in_the_least(tmp_path, uv_cache, interpreter):
+    """The large package differs at the other end, so no process for all environments could import it."""
+    house = Wheelhouse(tmp_path / "house")
+    for version in ("1.0", "2.0"):
+        inside = {f"large/part{number}.py": f"VERSION = {version}\n" for number in range(400)}
+        starts = "".join(f"from large import part{number}\n" for number in range(400))
+        house.add("large", version, files={**inside, "large/__init__.py": f"{starts}VERSION = {version}\n"})
+        house.add("start", version, files={f"start{version[0]}.pth": "", "start.py": ""})
+    for version in range(1, 5):
+        house.add("small", f"{version}.0", files={"small.py": f"VERSION = {version}\n"})
+    parts = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+    repro = parse_repro(
+        repro_text("small", body="import large, small\nprint(large.VERSION, small.VERSION)\n"), name="step"
+    )
+
+    def probe(small, large, start="2.0"):
+        wanted = (f"small=={small}", f"large=={large}", f"start=={start}")
+        return Probe(repro, Combination(interpreter.version, wanted))
+
+    with contextlib.closing(WarmProber(parts.prober, Trust(parts.store, Heard()))) as forks:
+        for end in (probe("1.0", "1.0", "1.0"), probe("4.0", "2.0")):
+            assert not is_warm(run(forks, evolve(end, fresh=True)))
+        seen = {
+            (small, large, start): run(forks, probe(small, large, start))
+            for small, large, start in [
+                ("2.0", "2.0", "2.0"),
+                ("3.0", "2.0", "2.0"),
+                ("2.0", "1.0", "1.0"),
+                ("2.0", "1.0", "2.0"),
+            ]
+        }
+    assert {versions: is_warm(run) for versions, run in seen.items()} == {
+        ("2.0", "2.0", "2.0"): True,
+        ("3.0", "2.0", "2.0"): True,
+        ("2.0", "1.0", "1.0"): False,  # the run is short, so there is only one process
+        ("2.0", "1.0", "2.0"): False,  # that differs too much from both
+    }
+    for (small, large, _), observation in seen.items():
+        assert f"{large} {small[0]}" in parts.store.log(observation)
 
 
 def test_tests_are_forked_and_named_as_in_a_fresh_process(parts, bad, tmp_path, interpreter):
