@@ -7,6 +7,7 @@ if the failure names the package that it is about.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -127,7 +128,7 @@ class PackageSearch:
             return f"held back: {listed(sorted(names))}"
 
         # Each is left out once its release is known.
-        reduced = packages_between(trials, self.order, Verdict.GOOD, probe_of, label_of)
+        reduced = packages_between(trials, self.order, Verdict.GOOD, probe_of, label_of, width=None)
         if reduced.shown is None:  # the search assumed that all of them are enough
             run = self.observe(label_of(reduced.units), probe_of(reduced.units))
             if self.judge(run).verdict is not Verdict.GOOD:
@@ -229,10 +230,14 @@ class PackageSearch:
         steps = [at for at in range(1, count) if major[at] != major[at - 1]]
         runs: dict[Trial, Observation] = {}
         few = steps if len(steps) <= _STEPS else steps[-1:]
-        for position in [position for at in reversed(few) for position in (at, at - 1)]:
-            run = self.observer.observe(candidates.label_of(Trial(position)), candidates.probe(Trial(position)), judge)
-            runs[Trial(position)] = run
-            if judge(run).verdict is not Verdict.BAD:
+        for at in reversed(few):
+            newer, older = Trial(at), Trial(at - 1)
+            with self.observer.beside(partial(candidates.probe, older)):
+                runs[newer] = self.observer.observe(candidates.label_of(newer), candidates.probe(newer), judge)
+            if judge(runs[newer]).verdict is not Verdict.BAD:
+                break
+            runs[older] = self.observer.observe(candidates.label_of(older), candidates.probe(older), judge)
+            if judge(runs[older]).verdict is not Verdict.BAD:
                 break
         return runs
 

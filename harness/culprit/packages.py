@@ -157,11 +157,12 @@ def packages_between(
     required: Required | None = None,
     *,
     leaves_out: bool = False,
+    width: int | None = 1,
 ) -> Reduced:
     """Find the fewest packages whose exchange leads to the verdict `flipped`, the likeliest of `names` first.
 
     All of them together are supposed to be enough. Failures teach `required` which of them belong together. With
-    `leaves_out`, each package of the result is left out once.
+    `leaves_out`, each package of the result is left out once. `width` as in `Fewest`.
     """
 
     def closed(units: Units) -> Units:
@@ -174,7 +175,7 @@ def packages_between(
         closed=closed,
         learn=lambda units, _: required is not None and required.learn(units),
     )
-    reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out).run()
+    reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out, width=width).run()
     if reduced.shown is not None and is_warm(reduced.shown):
         reduced = evolve(reduced, shown=trials.fresh(label_of(reduced.units), probe_of(reduced.units)))
     trials.tally.used.update(run.key for _, run in reduced.tried.values())  # none of them can prove a claim later

@@ -88,7 +88,8 @@ class Fewest:
     It stops after so many runs of sets (`most`), and at `until` on the monotonic clock, also while it works out what to
     try next. If not `leaves_out`, it ends without leaving out each unit of the result. With `only_in_parts`, sets are
     tried only in a part that was enough. With `together`, units may be enough only with others, so no skip is about one
-    alone: as for what a culprit lacks.
+    alone: as for what a culprit lacks. So many sets run at a time (`width`, None: on all lanes), beside the one that
+    decides the next those that may follow it.
     """
 
     trials: Trials
@@ -99,6 +100,7 @@ class Fewest:
     leaves_out: bool = True
     only_in_parts: bool = False
     together: bool = False
+    width: int | None = 1
 
     def _narrowing(self) -> Narrowing[Unit]:
         def in_time(completed: Callable[[Units], Units]) -> Callable[[Units], Units]:
@@ -166,7 +168,7 @@ class Fewest:
         )
         try:
             engine.drive(narrowing, until=lambda: is_late() or not narrowing.are_parts_left)
-            engine.drive(narrowing, width=1, until=is_over)  # each verdict decides the next set
+            engine.drive(narrowing, width=self.width, until=is_over)
             result = narrowing.result
         except OutOfTime:
             result = narrowing.reached
