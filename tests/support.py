@@ -314,12 +314,13 @@ def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter,
     return Parts(store, index, resolver, builder, workspace, Prober(store, Resolutions(store, resolver), builder))
 
 
-def processes_below(folder: Path) -> list[psutil.Process]:
-    """Processes that have a path below a folder in their command line."""
+def processes_below(folder: Path, program: str = "") -> list[psutil.Process]:
+    """Processes that have a path below a folder in their command line, and the name of a program."""
     found = []
     for process in psutil.process_iter():
         try:
-            is_below = any(str(folder) in word for word in process.cmdline())
+            words = process.cmdline()
+            is_below = any(str(folder) in word for word in words) and program in " ".join(words)
             if is_below and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied):

@@ -113,7 +113,7 @@ def test_a_cancelled_job_leaves_nothing_running(executor, job, interpreter, tmp_
     wait_for(lambda: opened.poll(handle) or (tmp_path / "reached").exists(), "its run")
     assert opened.poll(handle) is None
     opened.cancel(handle)
-    wait_for(lambda: not [one for one in processes_below(folder) if "child.py" in " ".join(one.cmdline())], "its end")
+    wait_for(lambda: not processes_below(folder, "child.py"), "its end")
 
 
 def test_a_removed_job_ends_wherever_it_runs(job, tmp_path, house, uv_cache, monkeypatch, interpreter):
