@@ -125,6 +125,26 @@ def watched_environment(
         yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
+@contextlib.contextmanager
+def copied_environment(place: WatchedEnvironment, stdlib: Path, within: Path) -> Iterator[WatchedEnvironment]:
+    """Another copy of a mixture, with a scratch folder in `within`, while the context lasts; made quickly.
+
+    It shares the files, and the bytecode: a file must be replaced, not written to. Raises `OSError`.
+    """
+    original = place.environment.folder
+    with claimed_folder(within, "") as scratch:
+        folder, pycache = scratch / "mixture", scratch / "pycache"
+        trees = [] if original is None else [(original, folder)]
+        if place.pycache is not None:
+            for known, seen in (*trees, (stdlib, stdlib)):
+                inside = place.pycache / known.relative_to(known.anchor)
+                trees += [(inside, pycache / seen.relative_to(seen.anchor))] if inside.is_dir() else []
+        for source, target in trees:
+            shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+        environment = evolve(place.environment, folder=folder, python=folder / "bin" / "python")
+        yield WatchedEnvironment(environment, scratch, pycache)
+
+
 def _share(builder: Builder, lock: Lock, location: Location, stack: ExitStack) -> Manifest | None:
     """Share an environment with other runs until `stack` ends; None if it must be rebuilt while others run in it."""
     for _ in range(_TRIES):

@@ -26,7 +26,7 @@ _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)")
 _LINE_OF_FILE = re.compile(r"(?:<path>|\b[\w.-]+\.pyx?):\d+(?::\d+)?|\bline \d+")
 _DURATION = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\s?(?:[mnuµ]?s|sec(?:ond)?s?|min(?:ute)?s?)\b")
 _MARK = re.compile("<number>")
-_OF_PYTHON = re.compile(r"/lib/python|^<frozen ")
+_OF_PYTHON = re.compile(r"/lib/python")
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _WARNING = re.compile(r"warn|deprecat", re.IGNORECASE)
@@ -148,10 +148,10 @@ class Invariants:
 
 
 def _places(raised: RaisedException) -> Iterator[str]:
-    """The lines of the user's code in a traceback: no installed package, and nothing of Python itself."""
+    """The lines of the user's code in a traceback: no installed package, nothing of Python itself, no made code."""
     for one in raised.chain():
         for frame in one.frames:
-            if not frame.package and not _OF_PYTHON.search(frame.file):
+            if not frame.package and not frame.file.startswith("<") and not _OF_PYTHON.search(frame.file):
                 yield f"{PurePath(frame.file).name}, line {frame.line}"
 
 
@@ -198,9 +198,10 @@ def _values(message: str) -> Iterator[Fact]:
 
 
 def _own_lines(printed: str) -> Iterator[str]:
-    """The last lines of a log, without tracebacks, warnings and the indented lines below them."""
+    """The last lines of a log, without tracebacks, warnings and the indented lines below them, and progress bars."""
     is_below = is_traceback = False
-    lines, end = printed.splitlines()[-_MOST_LINES:], 0
+    whole = printed.replace("\r\n", "\n").split("\n")
+    lines, end = [line for line in whole if "\r" not in line][-_MOST_LINES:], 0
     for number, line in enumerate(lines):
         if number < end or (is_below and (not line.strip() or line[0].isspace())):
             continue

@@ -20,7 +20,7 @@ from harness.model import Device, Mixture, Observation, Verdict
 from harness.probing.lanes import started
 from harness.probing.probe import Around, Prepared, Probe, is_warm
 from harness.probing.trust import Trust, is_unsettled
-from harness.probing.warm_processes import CannotFork, WarmEnvironment
+from harness.probing.warm_processes import CannotFork, Unchanged, WarmEnvironments
 from harness.probing.warm_releases import ForkProcesses
 from harness.run.commands import is_forkable, whole
 from harness.run.process import ZygoteFailed
@@ -66,7 +66,7 @@ class WarmProber(Around):
     forked: int = field(default=0, init=False)
     checks: int = field(default=0, init=False)
     _expected: dict[str, Expected] = field(factory=dict, init=False)  # by lock
-    _opening: dict[str, Task[WarmEnvironment | None]] = field(factory=dict, init=False)
+    _opening: dict[str, Task[WarmEnvironments | None]] = field(factory=dict, init=False)
     _untold: dict[str, Judged] = field(factory=dict, init=False)  # forks of unchanged environments, by lock
     _families: dict[str, ForkProcesses] = field(factory=dict, init=False)  # for whole environments, by repro
     _exchanging: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
@@ -79,7 +79,7 @@ class WarmProber(Around):
             return
         self.trust.reporter.report(Started("preparing a process from which the next runs are forked"))
         self._expected[lock.id] = expected
-        self._opening[lock.id] = lanes.submit(partial(self._open, expected, lock))
+        self._opening[lock.id] = lanes.submit(partial(self._open, expected, lock, lanes.count))
 
     def end_expected(self) -> None:
         """Forget what was expected, and begin to remove what was prepared for it, thousands of files."""
@@ -248,22 +248,23 @@ class WarmProber(Around):
             return Prepared(probe, known.key, observation=known, cached=True, is_warm=True)
         return Prepared(probe, fresh + _FORKED, is_warm=True)
 
-    def _open(self, expected: Expected, lock: Lock) -> WarmEnvironment | None:
+    def _open(self, expected: Expected, lock: Lock, lanes: int) -> WarmEnvironments | None:
         """Open the environment of a probe; None if it can't be forked, or if its fork has another verdict."""
         base = expected.base
         processes = self._families.get(_family(base.repro))
         parent = processes.running_for(lock) if processes is not None else None
         try:
-            context = WarmEnvironment.opened(self.prober, base, expected.files, expected.first, parent)
-            warm = self._exchanging.enter_context(context)
+            original = Unchanged.opened(self.prober, base, expected.files, expected.first, parent)
+            unchanged = self._exchanging.enter_context(original)
+            warm = self._exchanging.enter_context(WarmEnvironments.opened(unchanged, lanes))
         except (CannotFork, ZygoteFailed) as why:
             self.trust.stop(str(why))
             return None
-        unchanged = evolve(base, mixture=Mixture(files={}, label="nothing exchanged"))
-        prepared = self.prepare(unchanged)
+        nothing = evolve(base, mixture=Mixture(files={}, label="nothing exchanged"))
+        prepared = self.prepare(nothing)
         if not prepared.is_warm:
             return None
-        observation = prepared.observation or self._run(warm, unchanged, lock, prepared.key)
+        observation = prepared.observation or self._run(warm, nothing, lock, prepared.key)
         self.checks += not prepared.cached
         judgement = expected.judge(observation)
         label = f"forked: the {expected.verdict.value} environment"
@@ -272,7 +273,7 @@ class WarmProber(Around):
             self.trust.disagree()
         return None if self.trust.stopped else warm
 
-    def _run(self, warm: WarmEnvironment | None, probe: Probe, lock: Lock, key: str) -> Observation:
+    def _run(self, warm: WarmEnvironments | None, probe: Probe, lock: Lock, key: str) -> Observation:
         """Fork a probe; run it in a fresh process if it can't be forked or if the result is not conclusive."""
         forked = self._fork(warm, probe, lock, key) if warm is not None and not self.trust.stopped else None
         if forked is not None and self.trust.is_conclusive(forked):
@@ -283,7 +284,7 @@ class WarmProber(Around):
             self.trust.learn(forked, fresh)
         return fresh
 
-    def _fork(self, warm: WarmEnvironment, probe: Probe, lock: Lock, key: str) -> Observation | None:
+    def _fork(self, warm: WarmEnvironments, probe: Probe, lock: Lock, key: str) -> Observation | None:
         try:
             forked = warm.run(probe, lock, key)
         except ZygoteFailed as error:

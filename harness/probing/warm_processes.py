@@ -3,7 +3,7 @@
 `WarmEnvironment` forks runs in a copy of one environment, in which folders with exchanged files are copied and all
 others are linked. Before each fork, the candidate's files are put in place, so that the fork finds them where any
 process would. The first process to fork from leaves out only the modules that depend on the likeliest files, so that
-its forks are quick. The first probe with another file replaces it.
+its forks are quick. The first probe with another file replaces it. Lanes that fork at the same time have a copy each.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
-from harness.environment import CannotBuild, watched_environment
-from harness.environment.watched import exchange
+from harness.environment import CannotBuild, WatchedEnvironment, watched_environment
+from harness.environment.watched import copied_environment, exchange
 from harness.environment.workspace import site_packages
 from harness.model import Device, Mixture
 from harness.probing.preloading import before_any, preloadable
@@ -82,30 +82,26 @@ def limit_of(repro: Repro, fresh_s: float) -> float:
     return min(repro.timeout, max(_LEAST_LIMIT_S, _LIMIT * fresh_s)) if fresh_s else repro.timeout
 
 
-@define
-class WarmEnvironment:
-    """A copy of an environment, and the process to fork from in it, which is started for the first fork.
+@frozen
+class Unchanged:
+    """A copy of an environment in which nothing runs, and what further copies need whose files are exchanged.
 
-    `packages` is its site-packages and `pycache` the folder of its bytecode. `graph` are the modules that the repro
-    imports with their files, and the imports of each; those in `own` are imported by each run. `originals` are the
-    unchanged contents of all files that a probe may exchange, by path relative to `packages`; None is a file that does
-    not exist. The process has imported only modules that do not depend on the files in `left_out`.
+    `graph` are the modules that the repro imports with their files, and the imports of each; those in `own` are
+    imported by each run. `originals` are the contents of all files that a probe may exchange, by path relative to
+    site-packages; None is a file that does not exist. Those in `first` are exchanged before others. A fresh process
+    takes `fresh_s`, 0 if unknown. Processes are forked from `parent` if that has imported nothing that depends on the
+    files.
     """
 
     prober: Prober
-    job: Job
-    packages: Path
-    pycache: Path
+    base: Probe
+    place: WatchedEnvironment
     graph: tuple[dict[str, str], dict[str, list[str]]]
     own: frozenset[str]
     originals: Mapping[str, bytes | None]
-    left_out: frozenset[str]
-    fresh_s: float  # how long a fresh process of the repro takes, 0 if unknown
+    first: frozenset[str]
+    fresh_s: float
     parent: ForkProcess | None = None
-    zygote: Zygote | None = field(default=None, init=False)
-    _running: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
-    _placed: dict[str, bytes | None] = field(factory=dict, init=False)
-    _turn: threading.Lock = field(factory=threading.Lock, init=False)  # one candidate's files are in place at a time
 
     @classmethod
     @contextlib.contextmanager
@@ -116,12 +112,8 @@ class WarmEnvironment:
         files: Iterable[str],
         first: AbstractSet[str],
         parent: ForkProcess | None = None,
-    ) -> Iterator[WarmEnvironment]:
-        """Copy the environment of an unchanged probe, with its lock, for as long as the context lasts.
-
-        `files` may be exchanged, and those in `first` are exchanged first. The process is forked from
-        `parent` if that has imported nothing that depends on the files. Raises `CannotFork`.
-        """
+    ) -> Iterator[Unchanged]:
+        """Copy the environment of a probe, with its lock, in which `files` may be exchanged. Raises `CannotFork`."""
         lock = base.lock
         if lock is None or base.combination.device is Device.CUDA:
             raise CannotFork("only runs on the CPU are forked")
@@ -133,43 +125,68 @@ class WarmEnvironment:
         if graph is None or built.folder is None:
             raise CannotFork("what the repro imports is not known")
         paths = sorted(set(files))
-        original = site_packages(built.folder)
-        modules = {name: file.removeprefix(f"{original}/") for name, file in graph[0].items()}
-        own = of_command(base.repro, modules, original)
+        packages = site_packages(built.folder)
+        originals = {path: (packages / path).read_bytes() if (packages / path).is_file() else None for path in paths}
+        modules = {name: file.removeprefix(f"{packages}/") for name, file in graph[0].items()}
+        own = of_command(base.repro, modules, packages)
         own |= own_modules(prober, modules) if base.repro.argv else frozenset()
-        originals = {path: (original / path).read_bytes() if (original / path).is_file() else None for path in paths}
-        with contextlib.ExitStack() as stack:
-            mixture = Mixture(files=originals, label="to fork from")
-            within = parent.zygote.result().scratch if parent is not None else None
-            place = stack.enter_context(watched_environment(prober.builder, built, mixture=mixture, within=within))
-            packages = site_packages(place.environment.folder or built.folder)
+        fresh = prober.store.get(prober.key(base, lock))
+        fresh_s = fresh.duration_s if fresh is not None else 0.0
+        likely = frozenset(first).intersection(paths) or frozenset(paths)
+        mixture = Mixture(files=originals, label="to fork from")
+        with watched_environment(prober.builder, built, mixture=mixture) as place:
+            yield cls(prober, base, place, (modules, graph[1]), own, originals, likely, fresh_s, parent)
+
+    @contextlib.contextmanager
+    def copy(self) -> Iterator[WarmEnvironment]:
+        """A copy in which probes are forked, for as long as the context lasts. Raises `ZygoteFailed`."""
+        prober, lock = self.prober, self.place.environment.lock
+        within = self.parent.zygote.result().scratch if self.parent is not None else prober.workspace.scratch
+        stdlib = prober.builder.interpreter.stdlib
+        with copied_environment(self.place, stdlib, within) as place, contextlib.ExitStack() as running:
             scratch = place.scratch / "forks"
             scratch.mkdir()
-            repro = with_own_folders(base.repro, scratch / "built")
-            job = prober.job(base, lock, place)
-            fresh = prober.store.get(prober.key(base, lock))
-            warm = cls(
-                prober,
+            job = prober.job(self.base, lock, place)
+            repro = with_own_folders(self.base.repro, scratch / "built")
+            packages, pycache = site_packages(place.environment.folder or scratch), place.pycache or scratch
+            yield WarmEnvironment(
+                self,
                 evolve(job, repro=repro, place=evolve(job.place, scratch=scratch)),
                 packages,
-                place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages,
-                (modules, graph[1]),
-                own,
-                originals,
-                frozenset(first).intersection(paths) or frozenset(paths),
-                fresh.duration_s if fresh is not None else 0.0,
-                parent,
+                pycache / packages.relative_to(packages.anchor),
+                self.first,
+                running,
             )
-            stack.enter_context(warm._running)
-            yield warm
 
-    def _start(self, files: AbstractSet[str]) -> Zygote:
+    def limit(self, repro: Repro) -> float:
+        """The seconds that a fork may take."""
+        return limit_of(repro, self.fresh_s)
+
+
+@define
+class WarmEnvironment:
+    """A copy of an environment, and the process to fork from in it, which is started for the first fork.
+
+    `packages` is its site-packages and `pycache` the folder of its bytecode. The process has imported only modules that
+    do not depend on the files in `left_out`. It runs one probe at a time.
+    """
+
+    unchanged: Unchanged
+    job: Job
+    packages: Path
+    pycache: Path
+    left_out: frozenset[str]
+    _running: contextlib.ExitStack
+    zygote: Zygote | None = field(default=None, init=False)
+    _placed: dict[str, bytes | None] = field(factory=dict, init=False)
+
+    def start(self, files: AbstractSet[str]) -> Zygote:
         """The process that has imported nothing that depends on these files; any but the first fits all files.
 
         Raises `ZygoteFailed`.
         """
         if not self.left_out >= files:
-            self.left_out, self.zygote = frozenset(self.originals), None
+            self.left_out, self.zygote = frozenset(self.unchanged.originals), None
         if self.zygote is None:
             self._place({})
             self.zygote = self._started()
@@ -177,11 +194,11 @@ class WarmEnvironment:
 
     def _started(self) -> Zygote:
         """Start the process, again with fewer modules if one of them has imported a file in a way that nobody saw."""
-        modules = preloadable(*self.graph, self.left_out, self.own)
-        parent = None
-        if self.parent is not None and not self.parent.has_any(self.graph[0].keys() - set(modules)):
-            parent = self.parent.zygote.result()
-        for names in (modules, before_any(self.left_out, modules, self.graph[0])):
+        (files, imports), process = self.unchanged.graph, self.unchanged.parent
+        modules, parent = preloadable(files, imports, self.left_out, self.unchanged.own), None
+        if process is not None and not process.has_any(files.keys() - set(modules)):
+            parent = process.zygote.result()
+        for names in (modules, before_any(self.left_out, modules, files)):
             self._running.close()
             zygote = self._running.enter_context(started_zygote(self.job, names, parent))
             executed = {path.rpartition("-packages/")[2] for path in zygote.executed}
@@ -190,35 +207,28 @@ class WarmEnvironment:
         raise ZygoteFailed("an import always runs a file that changes")
 
     def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
-        """Fork a probe and store the observation, when no other one is being run. Raises `ZygoteFailed`."""
-        with self._turn:
-            return self._run(probe, lock, key)
-
-    def _run(self, probe: Probe, lock: Lock, key: str) -> Observation:
+        """Fork a probe and store the observation. Raises `ZygoteFailed`."""
         begun, started = time.monotonic(), datetime.now(UTC)
         files = probe.mixture.files if probe.mixture is not None else {}
-        zygote = self._start(files.keys())
+        zygote, prober = self.start(files.keys()), self.unchanged.prober
         prepared = Prepared(probe, key, setup_s=time.monotonic() - begun)
         self._place(files)
-        repro = evolve(probe.repro, timeout=self.limit(probe.repro), search_path=self.job.repro.search_path)
+        repro = evolve(probe.repro, timeout=self.unchanged.limit(probe.repro), search_path=self.job.repro.search_path)
         ran = run_repro(
             evolve(
                 self.job,
                 repro=repro,
-                log_path=self.prober.store.log_path(key),
+                log_path=prober.store.log_path(key),
                 zygote=zygote,
                 hash_seed=zygote.hash_seed,
             )
         )
-        return self.prober.record(prepared, lock, ran, started)
-
-    def limit(self, repro: Repro) -> float:
-        """The seconds that a fork may take."""
-        return limit_of(repro, self.fresh_s)
+        return prober.record(prepared, lock, ran, started)
 
     def _place(self, files: Mapping[str, bytes | None]) -> None:
         """Put a candidate's files in place, restore those of the previous one, and delete stale bytecode."""
-        wanted = {path: self.originals[path] for path in self._placed} | dict(files)
+        originals = self.unchanged.originals
+        wanted = {path: originals[path] for path in self._placed} | dict(files)
         for path, content in wanted.items():
             if path not in self._placed or self._placed[path] != content:
                 exchange(self.packages, path, content)
@@ -226,3 +236,71 @@ class WarmEnvironment:
                 for stale in (self.pycache / path).parent.glob(f"{stem}.*.pyc"):
                     stale.unlink(missing_ok=True)
         self._placed = dict(files)
+
+
+@define
+class WarmEnvironments:
+    """Copies of one environment, at most as many as `most`, so that lanes can exchange files at the same time.
+
+    Another is opened when waiting for one would have cost as much as to open it: then no more than twice the time of
+    the better choice is lost (ski rental; Karlin et al., "Competitive Snoopy Caching", Algorithmica 1988).
+    """
+
+    unchanged: Unchanged
+    most: int
+    _free: list[WarmEnvironment] = field(factory=list, init=False)
+    _count: int = field(default=0, init=False)
+    _waited_s: float = field(default=0.0, init=False)
+    _run_s: float = field(default=0.0, init=False)  # the last run
+    _opening_s: float = field(default=0.0, init=False)
+    _opened: contextlib.ExitStack = field(factory=contextlib.ExitStack, init=False)
+    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, unchanged: Unchanged, most: int) -> Iterator[WarmEnvironments]:
+        """Open copies of an environment as they are needed, for as long as the context lasts."""
+        copies = cls(unchanged, most)
+        with copies._opened:
+            yield copies
+
+    def run(self, probe: Probe, lock: Lock, key: str) -> Observation:
+        """Fork a probe in a free copy and store the observation. Raises `ZygoteFailed`."""
+        warm = self._free_one() or self._another(probe)
+        began = time.monotonic()
+        try:
+            return warm.run(probe, lock, key)
+        finally:
+            with self._changed:
+                self._run_s = time.monotonic() - began
+                self._free.append(warm)
+                self._changed.notify()
+
+    def _free_one(self) -> WarmEnvironment | None:
+        """A free copy, after a while if none is; None if another one is to be opened, which counts already."""
+        began = time.monotonic()
+        with self._changed:
+            while not self._free:
+                is_worth_it = self._count == 0 or self._waited_s + self._run_s >= self._opening_s
+                if is_worth_it and self._count < self.most:
+                    self._count += 1
+                    return None
+                self._changed.wait()
+            self._waited_s += time.monotonic() - began
+            return self._free.pop()
+
+    def _another(self, probe: Probe) -> WarmEnvironment:
+        """Open a copy that is ready to fork a probe; one of the others, if that fails. Raises `ZygoteFailed`."""
+        began = time.monotonic()
+        try:
+            warm = self._opened.enter_context(self.unchanged.copy())
+            warm.start(probe.mixture.files.keys() if probe.mixture is not None else frozenset())
+        except (ZygoteFailed, CannotBuild) as why:
+            with self._changed:
+                self._count -= 1
+                self.most = self._count
+            if not self.most or (other := self._free_one()) is None:
+                raise ZygoteFailed(str(why)) from why
+            return other
+        self._opening_s = self._opening_s or time.monotonic() - began
+        return warm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from attrs import evolve
@@ -19,7 +20,7 @@ from harness.probing.preloading import names_of, preloadable
 from harness.probing.probe import is_warm
 from harness.probing.trust import _ENOUGH, ForksDisagree, Trust
 from harness.probing.warm import Expected, WarmProber
-from harness.probing.warm_processes import WarmEnvironment
+from harness.probing.warm_processes import Unchanged, WarmEnvironments
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -146,7 +147,8 @@ def test_other_files_or_environments_are_not_forked(parts, bad):
 
 
 def test_a_probe_with_less_likely_files_is_forked_from_another_process(parts, bad):
-    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py", "threads.py"], {"brittle.py"}) as place:
+    original = Unchanged.opened(parts.prober, bad, ["brittle.py", "threads.py"], {"brittle.py"})
+    with original as unchanged, unchanged.copy() as place:
         for number, source in enumerate((GOOD, None)):
             place.run(mixed(bad, source), bad.lock, f"first{number}")
             assert place.left_out == {"brittle.py"}
@@ -270,12 +272,30 @@ def test_forks_that_hang_as_fresh_processes_do_are_not_repeated_again(parts, bad
 
 
 def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):
-    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py"], set()) as place:
-        assert place.limit(bad.repro) == bad.repro.timeout
+    with Unchanged.opened(parts.prober, bad, ["brittle.py"], set()) as unchanged:
+        assert unchanged.limit(bad.repro) == bad.repro.timeout
     run(parts.prober, bad)
-    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py"], set()) as place:
-        assert 0 < place.fresh_s < 10
-        assert place.limit(bad.repro) == max(10, 5 * place.fresh_s)
+    with Unchanged.opened(parts.prober, bad, ["brittle.py"], set()) as unchanged:
+        assert 0 < unchanged.fresh_s < 10
+        assert unchanged.limit(bad.repro) == max(10, 3 * unchanged.fresh_s)
+
+
+def test_lanes_that_fork_at_the_same_time_have_copies_of_their_own(parts, bad):
+    source = GOOD + b"import time\ntime.sleep(0.6)\n"
+
+    def number_in(number):
+        probe = mixed(bad, source.replace(b"7", str(number).encode()))
+        return parts.store.log(copies.run(probe, bad.lock, f"of{number}"))
+
+    with (
+        Unchanged.opened(parts.prober, bad, ["brittle.py"], set()) as unchanged,
+        WarmEnvironments.opened(unchanged, 2) as copies,
+        ThreadPoolExecutor(2) as lanes,
+    ):
+        printed = list(lanes.map(number_in, range(10, 22)))
+        opened = [place.name for place in parts.workspace.scratch.iterdir()]
+    assert all(f"number {number}" in log for number, log in enumerate(printed, 10))
+    assert len(opened) == 3  # that in which nothing runs, and one for each lane
 
 
 FILES = {

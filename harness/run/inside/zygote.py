@@ -136,6 +136,8 @@ def _run(child: Any, argv: list[str], env: dict[str, str]) -> None:
 
     threading._shutdown()  # type: ignore[attr-defined,unused-ignore]  # noqa: SLF001 - as the interpreter does before it ends
     atexit._run_exitfuncs()  # noqa: SLF001
+    sys.modules.pop("__main__", None)
+    gc.collect()  # finalizers may print, such as that of a progress bar
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # the script may have closed it
             stream.flush()
