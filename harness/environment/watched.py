@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,8 +25,10 @@ from pathlib import Path, PurePosixPath
 
 from attrs import define, evolve, field
 
+from harness.environment import copy_folders
 from harness.environment.build import Builder, CannotBuild, Environment
 from harness.environment.bytecode import BytecodeTree
+from harness.environment.copy_folders import copy_file
 from harness.environment.manifest import Ledger, Manifest, files_below, signatures
 from harness.environment.workspace import Location, site_packages
 from harness.errors import HarnessError
@@ -34,7 +37,6 @@ from harness.run.locks import Busy, acquire, claimed_folder, put_in_place
 from harness.run.process import Cancelled
 
 _TRIES = 3
-_LARGE = 2**20  # bytes
 
 
 @define
@@ -191,32 +193,30 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
     for program in (base / "bin").iterdir():
         place = folder / "bin" / program.name
         # A script starts the Python beside the file that links lead to, which would be that of `base`.
-        place.symlink_to(program) if program.is_symlink() else _copy(str(program), str(place))
+        place.symlink_to(program) if program.is_symlink() else copy_file(str(program), str(place))
     shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
     packages = site_packages(base)
     inside = folder / packages.relative_to(base)
     inside.mkdir(parents=True)
-    exchanged = {PurePosixPath(path).parts[0] for path in mixture.files}
+    exchanged, copied = {PurePosixPath(path).parts[0] for path in mixture.files}, list[Path]()
     for entry in packages.iterdir():
         if entry.name not in exchanged:
             (inside / entry.name).symlink_to(entry)
         elif entry.is_dir():
-            shutil.copytree(entry, inside / entry.name, copy_function=_copy)
+            copied += entry, inside / entry.name
+    _copy_folders(copied)
     for path, content in mixture.files.items():
         exchange(inside, path, content)
 
 
-def _copy(source: str, target: str) -> None:
-    """Copy a file with its times, or link a large one, which is compiled. Thousands are copied, so it must be quick."""
-    with open(source, "rb", buffering=0) as file:  # noqa: PTH123 - for speed
-        status = os.fstat(file.fileno())
-        if status.st_size > _LARGE:
-            os.symlink(source, target)  # noqa: PTH211 - for speed
-            return
-        with open(target, "xb", buffering=0) as copy:  # noqa: PTH123 - for speed
-            copy.write(file.read())
-            os.fchmod(copy.fileno(), status.st_mode)
-            os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+def _copy_folders(pairs: list[Path]) -> None:
+    """Copy folders, each followed by its target. Raises `OSError`."""
+    if pairs:
+        words = [sys.executable, "-I", "-S", "-B", copy_folders.__file__, *map(str, pairs)]
+        ended = subprocess.run(words, capture_output=True, text=True, start_new_session=True, check=False)
+        if ended.returncode:
+            words = ended.stderr.strip().splitlines()[-1:] or ["it was stopped"]
+            raise OSError(abs(ended.returncode), f"copying an environment failed: {words[0]}")
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
+import sys
 import venv
 
 import pytest
 
-from harness.environment import Environment, flaw_of, watched_environment
-from harness.environment.watched import build_mixture
+from harness.environment import Environment, copy_folders, flaw_of, watched_environment
+from harness.environment.watched import build_mixture, copied_environment, exchange
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Mixture
 
@@ -138,6 +140,24 @@ def test_code_that_follows_links_in_its_path_stays_in_the_mixture(mixed, base):
     before = contents(base)
     mixed(mixture, f"{table}; print(q.write_text('changed'))")
     assert contents(base) == before
+
+
+def test_a_copy_of_a_mixture_keeps_its_files_when_those_of_the_other_are_replaced(parts, base, interpreter):
+    code = "import pack.one, single; print(pack.one.NAME, single.NAME, pack.one.__file__)"
+    mixture = Mixture(files={"pack/one.py": b"NAME = 'two'\n"}, label="m")
+    with watched_environment(parts.builder, base, mixture=mixture) as place:
+        with copied_environment(place, interpreter.stdlib, parts.workspace.scratch) as copy:
+            exchange(site_packages(copy.environment.folder), "pack/one.py", b"NAME = 'three'\n")
+            words = said(copy, code)
+            assert words == f"three single {site_packages(copy.environment.folder)}/pack/one.py"
+            assert said(place, code).startswith("two single")
+        assert not copy.environment.folder.exists()
+
+
+def test_copying_folders_ends_with_the_number_of_the_systems_error(tmp_path):
+    words = [sys.executable, copy_folders.__file__, tmp_path / "missing", tmp_path / "target"]
+    ended = subprocess.run(words, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (errno.ENOENT, f"{tmp_path}/missing: No such file or directory\n")
 
 
 def test_an_invalid_mixture_is_reported_before_a_run(base):

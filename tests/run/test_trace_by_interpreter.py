@@ -49,8 +49,31 @@ def run(numbers, *rest, mode=None, **more):
     with opened():
         found = [shop.double(number) for number in each(numbers)]
     return found, mode
+
+
+def register(function):
+    return function
+
+
+def early():
+    return "early"
+
+
+def late():
+    return "late"
+
+
+def lends():
+    return "lent"
 """
 
+# Modules that use it while they load: one by an import of its own, one through another that has imported it.
+AROUND = {
+    "apart": "import sys\n\nis_traced = sys.gettrace() is not None\n\ndef step():\n    return 1\n",
+    "uses": "import apart\nimport lent\nimport shop\n\n@shop.register\ndef used():\n    shop.early()\n\nused()\n",
+    "lent": "import importlib\n\nshop = importlib.import_module('shop')\nshop.lends()\n",
+    "through": "import uses\n\nuses.used()\nuses.shop.late()\n",
+}
 DRIVER = """
 import importlib.util, json, sys, threading
 path, folder, files, again = sys.argv[1:]
@@ -60,9 +83,12 @@ sys.modules["tracing"] = tracing
 spec.loader.exec_module(tracing)
 sys.path.insert(0, folder)
 trace = tracing.Tracer(json.loads(files), [folder])
+trace.pause_imports()
 trace.start()
 try:
+    import through
     import shop
+    assert not through.uses.apart.is_traced
     shop.run([1, 2], 5, other=6)
     other = threading.Thread(target=shop.Shop(7).double, args=(1,))
     other.start()
@@ -97,7 +123,8 @@ def traced(request, tmp_path):
     python = python_of(request.param)
     if python is None:
         pytest.skip(f"no Python {request.param} here")
-    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+    for name, source in {"shop": SHOP, **AROUND}.items():
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
 
     def run(files=("shop.py",), *, again=False):
         words = [python, "-I", "-B", "-c", DRIVER, trace_module.__file__, str(tmp_path), json.dumps(files)]
@@ -127,6 +154,14 @@ def test_every_interpreter_records_functions_and_lines(traced):
     )
     assert {line_of(text) for text in ran} <= lines
     assert line_of("return 0") not in lines
+
+
+def test_what_modules_call_while_they_load_is_recorded(traced):
+    """Although a module that loads before the traced one is imported is not traced."""
+    report = traced()
+    lines = set(report["lines"]["shop.py"])
+    assert {line_of(f'return "{text}"') for text in ("early", "late", "lent")} <= lines
+    assert line_of("return function") in lines
 
 
 def test_other_files_are_not_recorded(traced):

@@ -309,6 +309,7 @@ def main(job_path: str) -> int:
 
         if traced is not None:
             trace = tracing.Tracer(traced["files"], _packages(start_path), counts=traced["counts"])
+            trace.pause_imports()
         if imports is not None:
             graph = tracing.ImportGraph()
             graph.install()

@@ -42,6 +42,16 @@ class Tracer:
         self._lines: dict[CodeType, set[int]] = {}
         self._quiet: dict[CodeType, int] = {}
         self._profile = _profile() if counts else None
+        self._pauses: _Pauses | None = None
+
+    def pause_imports(self) -> None:
+        """Don't trace modules that load before any of the traced packages was imported by them: it saves much time.
+
+        Call it before the graph of imports is installed, whose hook has to see the importer.
+        """
+        tops = {file.partition("/")[0].removesuffix(".py") for file in self._files}
+        self._pauses = _Pauses(self._enter, tops)
+        self._pauses.install()
 
     def start(self) -> None:
         """Start to record."""
@@ -53,6 +63,8 @@ class Tracer:
 
     def stop(self) -> None:
         """Stop recording; keeps what was recorded."""
+        if self._pauses is not None:
+            self._pauses.end()
         sys.settrace(None)
         threading.settrace(None)
         if self._profile is not None:
@@ -118,6 +130,73 @@ class Tracer:
                 lines.add(frame.f_lineno)
                 self._quiet[frame.f_code] = 0
         return self._inside
+
+
+class _Pauses:
+    """Pauses a trace while a module loads, until it imports one of the packages `tops`, or what has imported them.
+
+    Until then its code can't call them, unless one of them has given it something to call.
+    """
+
+    def __init__(self, trace: Any, tops: set[str]) -> None:
+        self._trace, self._tops = trace, tops
+        self._loading: list[str] = []  # since the trace was paused
+        self._is_paused = False
+        self._thread = threading.get_ident()
+        self._import = builtins.__import__
+
+    def install(self) -> None:
+        """Begin to see imports."""
+        paused_import = type(self)._paused_import
+        paused_import.__code__ = paused_import.__code__.replace(co_filename=_IMPORTLIB)  # as for the graph of imports
+        builtins.__import__ = self._paused_import  # type: ignore[assignment]
+        sys.meta_path.insert(0, self)
+
+    def end(self) -> None:
+        """Don't pause any more."""
+        self._thread, self._is_paused = 0, False
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
+        """See a module that is loaded without an import statement; returns None, so that another finder finds it."""
+        if self._is_paused and name.partition(".")[0] in self._tops:
+            self._resume()
+
+    def _resume(self) -> None:
+        """Trace again: what is being loaded has imported the packages."""
+        if threading.get_ident() == self._thread:
+            self._tops.update(self._loading)
+            self._is_paused = False
+            sys.settrace(self._trace)
+
+    def _paused_import(
+        self,
+        name: str,
+        globals: dict[str, Any] | None = None,  # noqa: A002 - Python's own names
+        locals: dict[str, Any] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        if level or type(name) is not str or threading.get_ident() != self._thread:
+            return self._import(name, globals, locals, fromlist, level)
+        top = name.partition(".")[0]
+        if top in self._tops:
+            if self._is_paused:
+                self._resume()
+            return self._import(name, globals, locals, fromlist, level)
+        if name in sys.modules or not (self._is_paused or sys.gettrace() == self._trace):
+            return self._import(name, globals, locals, fromlist, level)
+        was_paused = self._is_paused
+        if not was_paused:
+            self._is_paused = True
+            sys.settrace(None)
+        self._loading.append(top)
+        try:
+            return self._import(name, globals, locals, fromlist, level)
+        finally:
+            self._loading.pop()
+            if self._is_paused and not was_paused:
+                self._is_paused = False
+                sys.settrace(self._trace)
 
 
 def _profile() -> Any:

@@ -43,6 +43,7 @@ def _begin(folder: str) -> None:
     facts, tracing = _load("_harness_report", "collect", "_harness_report.py"), _load("_harness_trace", "trace.py")
     roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
     tracer, process = tracing.Tracer(traced["files"], roots, counts=traced["counts"]), os.getpid()
+    tracer.pause_imports()
 
     def end() -> None:
         tracer.stop()
