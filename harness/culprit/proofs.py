@@ -151,6 +151,7 @@ class Trials:
     def control(self, claim: Claim) -> Proof:
         """The same for a claim that should not hold: then it is no sign of a flaky bug."""
         failed = self.tally.failed
+        self.repeat_beside(1)
         proof = self.proof_if_likely(claim)
         self.tally.failed = failed
         return proof
