@@ -14,7 +14,6 @@ run can be repeated at the same path.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from harness.environment.build import Builder, CannotBuild, Environment
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.copy_folders import copy_file
 from harness.environment.manifest import Ledger, Manifest, files_below, signatures
+from harness.environment.wheel_store import share
 from harness.environment.workspace import Location, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
@@ -142,7 +142,7 @@ def copied_environment(place: WatchedEnvironment, stdlib: Path, within: Path) ->
                 inside = place.pycache / known.relative_to(known.anchor)
                 trees += [(inside, pycache / seen.relative_to(seen.anchor))] if inside.is_dir() else []
         for source, target in trees:
-            shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+            shutil.copytree(source, target, symlinks=True, copy_function=share)
         environment = evolve(place.environment, folder=folder, python=folder / "bin" / "python")
         yield WatchedEnvironment(environment, scratch, pycache)
 

@@ -196,7 +196,8 @@ class _Pauses:
             self._loading.pop()
             if self._is_paused and not was_paused:
                 self._is_paused = False
-                sys.settrace(self._trace)
+                if sys.gettrace() is None:
+                    sys.settrace(self._trace)
 
 
 def _profile() -> Any:
