@@ -277,7 +277,7 @@ class WarmEnvironments:
                 self._changed.notify()
 
     def _free_one(self) -> WarmEnvironment | None:
-        """A free copy, after a while if none is; None if another one is to be opened, which counts already."""
+        """A free copy, after a while if none is; None if another one must be opened, which counts already."""
         began = time.monotonic()
         with self._changed:
             while not self._free:

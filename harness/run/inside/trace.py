@@ -135,7 +135,7 @@ class Tracer:
 class _Pauses:
     """Pauses a trace while a module loads, until it imports one of the packages `tops`, or what has imported them.
 
-    Until then its code can't call them, unless one of them has given it something to call.
+    Before that its code can't call them, unless one of them has given it something to call.
     """
 
     def __init__(self, trace: Any, tops: set[str]) -> None:
