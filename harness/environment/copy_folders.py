@@ -45,4 +45,4 @@ if __name__ == "__main__":
             copy_folder(*sys.argv[number : number + 2])
     except OSError as error:
         sys.stderr.write(f"{error.filename}: {error.strerror}\n")
-        sys.exit(error.errno)
+        sys.exit(error.errno or 1)

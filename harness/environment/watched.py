@@ -215,8 +215,8 @@ def _copy_folders(pairs: list[Path]) -> None:
         words = [sys.executable, "-I", "-S", "-B", copy_folders.__file__, *map(str, pairs)]
         ended = subprocess.run(words, capture_output=True, text=True, start_new_session=True, check=False)
         if ended.returncode:
-            words = ended.stderr.strip().splitlines()[-1:] or ["it was stopped"]
-            raise OSError(abs(ended.returncode), f"copying an environment failed: {words[0]}")
+            why = ended.stderr.strip().rpartition("\n")[2] or "it was stopped"
+            raise OSError(abs(ended.returncode), f"copying an environment failed: {why}")
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:

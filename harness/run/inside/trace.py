@@ -2,7 +2,8 @@
 
 A trace has the functions called and the lines run. It is evidence, never a proof, so it is bounded: a function whose
 calls run no new lines is no longer traced. A profile counts calls, which are the same in every run. The graph of
-imports shows which modules a later process can preload.
+imports shows which modules a later process can preload. A trace pauses while modules load that can't call what is
+traced.
 """
 
 # ruff: noqa: SLF001 - frames have no public way to the caller
